@@ -1,4 +1,4 @@
-// Tests which failures of a call to the form service leave open whether the call had its effect.
+// Tests which failed calls to the form service may nevertheless have taken effect.
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
@@ -14,7 +14,7 @@ afterEach(async () => {
   server.close();
 });
 
-/** Calls a form service that responds in this way. Returns the error of the call. */
+/** Calls a form service that responds with `respond`. Returns the error of the call. */
 async function failureOf(respond: RequestListener): Promise<unknown> {
   server = createServer(respond).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

@@ -1,6 +1,6 @@
 // Calls the public API of the form service with the token of the intake application's own account. It passes on the
-// API's problems. A failed connection becomes 502, a refused account 503 and a timeout 504. It logs no URL, token, code
-// or body.
+// API's problems. It reports a failed connection as 502, a rejected account as 503, and a timeout as 504. It logs no
+// URL, token, code or body.
 import type { Dispatcher } from 'undici';
 import { HttpAgent } from '../../platform/http-agent.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
@@ -35,12 +35,12 @@ export interface ApiAnswer {
 }
 
 /**
- * Thrown if the API did not say how the call ended: it did not respond, responded with status 500, or something between
- * responded instead. The call may have had its effect.
+ * Thrown if the API did not say how the call ended: the API did not respond, the API responded with status 500, or a
+ * proxy in between responded instead. The call may have taken effect.
  */
 export class UnansweredCall extends Problem {}
 
-/** Thrown if there was no connection to the API. The call has had no effect. */
+/** Thrown if there was no connection to the API. The call has not taken effect. */
 export class UnsentCall extends Problem {}
 
 export interface FormApi {
@@ -56,8 +56,8 @@ export interface FormApiOptions {
   log: Logger;
   metrics: Pick<Metrics, 'dependencyFailures'>;
   /**
-   * Time limit of a call in milliseconds. It must allow for the sending of a code, which takes several calls to the
-   * platform.
+   * Time limit of a call in milliseconds. It must be long enough to send a code, because the form service then makes
+   * several calls to the platform.
    */
   timeoutMs: number;
 }

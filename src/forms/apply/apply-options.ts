@@ -32,9 +32,9 @@ export interface ApplyRoutesOptions {
   fileLimit: number;
   links: NoticeLinks;
   draftLimits: DraftLimits;
-  /** Limit how many codes are sent for one form id, per minute and per hour. They apply even if no form has this id. */
+  /** Limits on the codes that are sent for one form id, per minute and per hour, even if no form has this id. */
   sends: { minute: LocalRateLimiter; hour: LocalRateLimiter };
-  /** Limits how many wrong codes are entered for one form id, per hour. */
+  /** Limit on the wrong codes that are entered for one form id, per hour. */
   wrongCodes: RateLimiter;
   /** Prefix of the URNs of uploaded files. */
   urnPrefix: string;

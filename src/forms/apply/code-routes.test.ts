@@ -1,5 +1,5 @@
-// Tests which browser can use a code if requests of one browser overlap, and while a key is rotated. Also tests which
-// failed sends count. The form service's responses are scripted; claimed codes are stored in a real Postgres.
+// Tests which browser can use a code if requests of one browser overlap, or while a key is being rotated. Also tests
+// which failed sends count. The form service's responses are scripted; claimed codes are stored in a real Postgres.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -36,7 +36,7 @@ const key = (name: string, byte: number) => `${name}:${Buffer.alloc(32, byte).to
 const [older, newer] = [key('older', 7), key('newer', 8)];
 
 /**
- * Returns a function that enters one code of one form. Its argument `call` stands for the call of the form service, and
+ * Returns a function that enters one code of one form. Its argument `call` replaces the call to the form service.
  * `ring` is the key ring of the pod.
  */
 function codeEntry() {
@@ -167,7 +167,7 @@ describe('a call that sends a code', () => {
 
 it('the limits of the form service do not reveal whether a form exists', async () => {
   let moment = Date.parse('2026-11-22T10:00:59Z');
-  /** Asks for two codes at one pod, for one at another pod, and after two seconds for one at the first pod again. */
+  /** Requests two codes from one pod, one from another pod, and two seconds later one from the first pod again. */
   async function sendThrice(exists: boolean): Promise<unknown[]> {
     moment = Date.parse('2026-11-22T10:00:59Z');
     const pods = [1, 2].map(() => {

@@ -47,8 +47,9 @@ export interface FormOfTenant {
  * Sends a code to the applicant of the form. Also resolves if no such draft exists, so that the response does not
  * reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call. A call that failed
  * before a code was sent does not count towards the limits, so that the applicant can ask again. If a code may have
- * been sent, the call counts. The form service's own limits count sends in all pods and in sliding windows, but only
- * for forms that exist. If they refuse a send, this function resolves too.
+ * been sent, the call counts. The form service has limits of its own, which count sends in all pods and in sliding
+ * windows, but only for forms that exist. If the form service refuses a send because of them, this function resolves
+ * too.
  */
 export async function sendCode(
   { api, sends }: Pick<ApplyRoutesOptions, 'api' | 'sends'>,
@@ -68,8 +69,8 @@ export async function sendCode(
 }
 
 /**
- * True if a code may have been sent: the form service did not say what happened, or it got no response in time
- * (decision 0085). A PlatformError means that the form service was not called.
+ * True if a code may have been sent: the form service did not report an outcome, or it reported that a call of its own
+ * timed out (decision 0085). A PlatformError means that the form service was not called.
  */
 function mayHaveSent(error: unknown): boolean {
   if (!(error instanceof Problem) || error instanceof PlatformError) return false;
@@ -77,8 +78,8 @@ function mayHaveSent(error: unknown): boolean {
 }
 
 /**
- * True if the form service may itself refuse the next send for a minute. Its refusal is hidden, so the limit of this
- * process must refuse it instead.
+ * True if the form service may itself refuse the next send for a minute. The response hides such a refusal, so the
+ * limit of this process must refuse the next send instead.
  */
 function mayBeRefusedNext(error: unknown): boolean {
   return error instanceof Problem && error.slug === 'dependency-failed' && !(error instanceof UnsentCall);
@@ -151,8 +152,8 @@ export async function useCode(
   try {
     await call();
   } catch (error) {
-    // The code is released even after a timeout, although the form service may have accepted it. This browser was not
-    // let in, and the applicant may have no other code.
+    // The code is released even after a timeout, although the form service may have accepted it. The form was not
+    // opened in this browser, and the applicant may have no other code.
     await store.releaseCode(tenantId, use);
     const isWrong = error instanceof Problem && (error.slug === 'invalid-code' || hidden.has(error.slug));
     if (!isWrong) throw error;

@@ -8,7 +8,7 @@ import { cookiePairs, cookieValues } from '../../service/http/cookie-header.ts';
 import { isObject } from '../../service/json-value.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 
-/** What a browser's cookie contains about a form. */
+/** The content of a form's cookie. */
 export interface OpenForm {
   formId: string;
   tenantId: string;
@@ -42,8 +42,7 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
   }
 
   /**
-   * Removes the oldest form cookies if there are more than {@link mostForms}. A cookie that cannot be opened counts as
-   * the oldest.
+   * Removes the oldest form cookies if there are more than {@link mostForms}. An invalid cookie counts as the oldest.
    */
   function removeOldest(request: Request, response: Response, besides: string): void {
     const prefix = prefixOf(response);
@@ -55,7 +54,7 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
   }
 
   return {
-    /** Returns what the browser's cookie contains about this form; undefined without a valid cookie. */
+    /** Returns the content of this form's cookie. Undefined if the browser sent no valid cookie. */
     find(request: Request, response: Response, formId: string): OpenForm | undefined {
       const values = cookieValues(request.headers.cookie ?? '', prefixOf(response) + compact(formId));
       const [only, second] = values.flatMap((value) => open(formId, value) ?? []);

@@ -11,8 +11,8 @@ import type { ApplyRoutesOptions } from './apply-options.ts';
 /**
  * Counts a draft towards the limits, unless the same request was already counted in this window. A repeated request
  * gets the same draft from the form service, so it must not count twice. `request` identifies the request. Returns a
- * function that takes the count back if no draft was created. Throws Problem `too-many-requests` if a limit of an
- * address is reached, and `busy` if a shared limit is reached.
+ * function that takes the count back; call it if no draft was created. Throws Problem `too-many-requests` if a limit of
+ * an address is reached, and `busy` if a shared limit is reached.
  */
 export async function countDraft(
   { store, hashes, draftLimits, metrics, clock, log }: ApplyRoutesOptions,
@@ -37,7 +37,7 @@ export async function countDraft(
       store
         .uncountDraft(tenantId, limits, start)
         .catch((error: unknown) => log.warn({ err: error }, 'count of drafts not corrected'));
-  // The first request was counted, and takes its own count back.
+  // This request repeats a counted request. Only the first request takes its count back.
   if (reached === retryLimit) return async () => undefined;
   metrics.rateLimited.inc({ limit: reached });
   const headers = { 'Retry-After': String(secondsLeft) };
@@ -48,7 +48,7 @@ export async function countDraft(
 
 /**
  * True if the form service certainly has not created a draft. After `conflict`, a concurrent request with the same key
- * may create it.
+ * may create the draft.
  */
 export function isRefusal(error: unknown): boolean {
   return error instanceof Problem && !(error instanceof UnansweredCall) && error.slug !== 'conflict';

@@ -69,8 +69,8 @@ async function requireDraft({ api }: ApplyRoutesOptions, { formId, ...form }: Fo
 }
 
 /**
- * Limits concurrent uploads, because a file is held in memory while it is uploaded. A member is a client network. It is
- * not a form, because anyone may create several drafts, and could then hold all slots of a tenant.
+ * Limits concurrent uploads, because a file is held in memory while it is uploaded. Each client network has its own
+ * slots, rather than each form. Otherwise, anyone could create several drafts and then occupy all slots of a tenant.
  */
 function createUploadQueue(): FairQueue {
   return createFairQueue({

@@ -1,5 +1,6 @@
-// Starts, shows, submits, deletes and forgets a form. After the start, only a browser with the form's cookie has
-// access. A browser gets this cookie when it starts the form, or when the applicant enters a code.
+// Starts, shows, submits, deletes and forgets a form. Forgetting removes the form's cookie from the browser. After the
+// start, only a browser with the form's cookie has access. A browser gets this cookie when it starts the form, or when
+// the applicant enters a code.
 import type { Request } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';

@@ -63,7 +63,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     },
   };
 
-  /** Requires the cookie that this browser got for the form in the path. */
+  /** Requires the cookie of the form in the path. */
   const formCookie: Guard = {
     name: 'formCookie',
     admits: ['form'],

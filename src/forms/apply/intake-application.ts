@@ -36,7 +36,8 @@ export interface IntakeApplication {
 }
 
 /**
- * Time limit in milliseconds of a call to the form service, which may in turn call several services of the platform.
+ * Time limit in milliseconds of a call to the form service. The form service may in turn call several services of the
+ * platform.
  */
 const longestCall = 45_000;
 const [minute, hour] = [60_000, 3_600_000];

@@ -43,8 +43,7 @@ export interface NoticePage {
 }
 
 /**
- * Returns the language of the query. If it has none, returns the language of the link, or else the browser's
- * preference.
+ * Returns the language that the query requests. Defaults to the language of the link, then to the browser's preference.
  */
 export function pageLanguage(request: Request, ofLink: Language | undefined): Language {
   const { lang } = request.query;

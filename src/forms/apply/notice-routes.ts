@@ -1,6 +1,6 @@
-// Routes behind the links of the warning mail. Opening a link shows a page and changes nothing. The page's button needs
-// a person: no script presses it. `keep` extends the life of a draft. `delete` also requires a code, because mail
-// scanners press buttons, and because people other than the applicant may read the event that contains the link.
+// Routes behind the links of the warning mail. Opening a link shows a page and changes nothing. Only the page's button
+// has an effect, and no script presses it. `keep` extends the life of a draft. `delete` also requires a code, because
+// mail scanners press buttons, and because people other than the applicant may read the event that contains the link.
 import { randomUUID } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { z } from 'zod';

@@ -1,5 +1,5 @@
-// The settings of the intake application, which serves the applicant's pages. The intake application is off if no
-// client id is configured for it.
+// The settings of the intake application, which serves the applicant's pages. Without a client id, the intake
+// application is off.
 import { z } from 'zod';
 import { keyRingProblem } from '../../service/keys/key-ring.ts';
 import { httpUrl, integer, secret } from '../../service/operations/config.ts';

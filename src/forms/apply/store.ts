@@ -125,9 +125,9 @@ export function createApplyStore(pool: SharedPool) {
     },
 
     /**
-     * Reserves a code for a browser. If `isAccepted` is true, the browser keeps the code. Returns false if another
-     * browser has reserved it. Stores one row for each key of the ring. During a rotation, each pod then finds the
-     * codes that the other pods have reserved.
+     * Reserves a code for a browser. If `isAccepted` is true, the code can no longer be released. Returns false if
+     * another browser has reserved the code. Stores one row for each key of the ring, so that during a rotation each
+     * pod finds the codes that the other pods have reserved.
      */
     async claimCode(tenantId: string, use: CodeUse, isAccepted = false): Promise<boolean> {
       const { formId, codeHashes, browserHashes, now } = use;
@@ -154,7 +154,7 @@ export function createApplyStore(pool: SharedPool) {
       await pool.query(claimOf(tenantId, formId), keepSaveSql, values);
     },
 
-    /** Returns the ETag that the form's last save got. Returns undefined if the last save has none of these hashes. */
+    /** Returns the ETag that the form's last save got. Undefined if none of these hashes identifies that save. */
     async findSave(tenantId: string, formId: string, saveHashes: readonly Buffer[]): Promise<string | undefined> {
       const sql = 'SELECT etag FROM apply_saves WHERE form_id = $1 AND save_hash = ANY($2)';
       return (await pool.query<{ etag: string }>(claimOf(tenantId, formId), sql, [formId, saveHashes])).rows[0]?.etag;

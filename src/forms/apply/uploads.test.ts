@@ -46,7 +46,7 @@ it('an applicant can upload a file while a person elsewhere has many slow upload
   }
   const page = apply.browser();
   const { id } = await page.start();
-  // This request reaches the service after the slow uploads, which have each called the form service by then.
+  // This request follows the slow uploads, so each of them has called the form service when its response arrives.
   await page.ask('GET', `/forms/${id}`);
   const upload = await page.ask('POST', `/forms/${id}/files?name=plan.pdf`, {
     body: 'content',
