@@ -1,4 +1,4 @@
-// The routes that list and read the form definitions of a tenant, for callers who may not read configuration.
+// The routes that list and read a tenant's form definitions, for callers who may not read configurations.
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';

@@ -17,8 +17,8 @@ export function contradictionsOf(definition: FormDefinition): FieldError[] {
 }
 
 /**
- * Reports an id that the form service never looks up, because its length or characters are not allowed. `id` is the
- * member `id` of the definition.
+ * Reports an id whose length or characters are not allowed, because the form service never looks up such an id. `id` is
+ * the member `id` of the definition.
  */
 export function idProblems(id: unknown): FieldError[] {
   if (id === undefined || (typeof id === 'string' && definitionIdPattern.test(id))) return [];
@@ -52,8 +52,8 @@ function applicantProblems({ anonymousApply, applicantRoles, clerkRoles }: FormD
 }
 
 /**
- * If `scheduledIntakes` is true, the older platform takes the intake windows from its calendar service. Formgate does
- * not.
+ * Reports `scheduledIntakes: true` without intake windows. The older platform takes the windows from its calendar
+ * service; Formgate ignores the field.
  */
 function calendarProblems({ scheduledIntakes, intake }: FormDefinition): FieldError[] {
   if (scheduledIntakes !== true || intake) return [];

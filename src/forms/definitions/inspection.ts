@@ -7,16 +7,18 @@ import { patternsOf, SchemaFault } from './schema-faults.ts';
 import { type SchemaObject, visitSchemas } from './schema-tree.ts';
 import { inspectUiSchema, type NamedRegister } from './ui-schema.ts';
 
-/** What is wrong with a definition. Pointers are relative to the definition. */
+/** The problems of a definition. Pointers are relative to the definition. */
 export interface SchemaNotes {
-  /** With one of these errors, no form can be created or submitted with this definition. */
+  /** Errors that prevent the creation and submission of forms with this definition. */
   errors: FieldError[];
   /** Problems that do not prevent the use of the definition, but cause an error for applicants later. */
   warnings: FieldError[];
   registers: NamedRegister[];
 }
 
-/** Maximum number of errors, and of warnings. More of them would not help the reader, and each takes memory. */
+/**
+ * Maximum number of listed errors, and of listed warnings. A longer list would not help the reader, and takes memory.
+ */
 const most = 100;
 
 export function inspectSchemas(definition: unknown, urnPrefix: string): SchemaNotes {

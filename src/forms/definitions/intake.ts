@@ -42,8 +42,8 @@ export function isOpen(windows: readonly IntakeWindow[] | null | undefined, now:
 }
 
 /**
- * Returns the window that opens next. If none opens later, returns the window that closed last. Call this function only
- * while no window is open.
+ * Returns the window that opens next. If no window opens in the future, returns the window that closed last. Call this
+ * function only while no window is open.
  */
 export function nearestWindow(windows: readonly IntakeWindow[], now: Date): IntakeWindow | undefined {
   const coming = windows.filter(({ opens }) => opens && opens > now);

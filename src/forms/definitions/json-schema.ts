@@ -58,7 +58,7 @@ export function compileSchema(schema: unknown, given: CompileOptions): ValidateF
   if (!isObject(schema)) throw new SchemaFault([{ pointer: '', detail: 'must be an object or a boolean' }]);
   const ajv = createAjv(schema, given);
   const portable = portableSchema(schema);
-  // The validator of an asynchronous schema returns a promise. The caller would take the promise for success.
+  // The validator of an asynchronous schema returns a promise, which the caller would mistake for success.
   if (portable.$async !== undefined) throw new SchemaFault([{ pointer: '/$async', detail: 'is not supported' }]);
   if (!ajv.validateSchema(portable)) throw new SchemaFault(keywordFaults(ajv.errors));
   try {

@@ -1,5 +1,5 @@
-// Reads all form definitions of a tenant, page by page. Decision 0016 allows two places for them: a single document,
-// the collection, or a document for each definition.
+// Reads all form definitions of a tenant, page by page. Tenants configure definitions in a single document (the
+// collection), in a separate document for each definition, or in both (decision 0016).
 import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -20,8 +20,8 @@ export interface ListedDefinition {
 
 /**
  * Number of definitions on a page. A definition may be as large as a megabyte. If a page is too large for one response,
- * smaller pages are read. A page is too large if the HTTP client rejects the response as too large, or if the public
- * platform's service responds with 500, as it does beyond 16 MiB.
+ * smaller pages are read. There are two signs of such a page: the HTTP client rejects the response as too large, or the
+ * public platform's service responds with 500, as it does beyond 16 MiB.
  */
 const largestPage = 32;
 

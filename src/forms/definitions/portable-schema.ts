@@ -11,7 +11,7 @@ export function portableSchema({ $schema, ...schema }: SchemaObject): SchemaObje
   const copy = structuredClone(schema);
   visitSchemas(copy, (inner, { isUnconditional }) => {
     if (isDraft4) migrate(inner);
-    // In a condition, `enum: [""]` is no placeholder: it means that the value is empty.
+    // In a condition, `enum: [""]` is not a placeholder: it requires that the value is empty.
     if (isUnconditional && isPlaceholder(inner.enum)) delete inner.enum;
   });
   return copy;

@@ -1,5 +1,5 @@
-// Checks the names of roles in a form definition. Platform services register their roles, so only these roles are
-// looked up. Realm roles and the roles of other clients are known only to the identity provider.
+// Checks the names of roles in a form definition. Only roles of platform services are looked up, because these services
+// register their roles. Only the identity provider knows the realm roles and the roles of other clients.
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { FormDefinition } from './definition.ts';
@@ -7,8 +7,8 @@ import type { FormDefinition } from './definition.ts';
 const lists = ['applicantRoles', 'assessorRoles', 'clerkRoles'] as const;
 
 /**
- * `registrations` are the contents of the documents `platform:tenant-service`. Each document maps the URN of a service
- * to the roles of that service.
+ * Returns the problems of the definition's roles. `registrations` are the contents of the documents
+ * `platform:tenant-service`. Each document maps the URN of a service to the roles of that service.
  */
 export function roleProblems(
   definition: FormDefinition,

@@ -18,8 +18,8 @@ export class SchemaFault extends Error {
 }
 
 /**
- * `errors` are the errors that the meta-schema finds in a data schema. Errors at one pointer have the same cause; the
- * first describes it best.
+ * Converts the errors that the meta-schema finds in a data schema. Errors at one pointer have the same cause; only the
+ * first is kept, because it describes the cause best.
  */
 export function keywordFaults(errors: readonly ErrorObject[] | null | undefined): FieldError[] {
   const faults = new Map<string, FieldError>();
@@ -32,7 +32,7 @@ export function keywordFaults(errors: readonly ErrorObject[] | null | undefined)
   return [...faults.values()];
 }
 
-/** `error` is what Ajv threw when it compiled a schema that the meta-schema accepts. */
+/** Converts the error that Ajv threw when it compiled a schema that the meta-schema accepts. */
 export function compileFaults(schema: SchemaObject, error: unknown): FieldError[] {
   const faults =
     error instanceof Ajv.MissingRefError

@@ -10,15 +10,13 @@ export interface Place {
   schema: unknown;
 }
 
-/**
- * Maximum number of schemas that one step of the search follows. It limits the work for a schema that combines many
- * others.
- */
+/** Maximum number of schemas that one step of the search follows. A schema may combine many others. */
 const mostPlaces = 500;
 
 /**
- * Returns the schemas at a path below one of the places, or undefined if no place describes a value at this path.
- * Returns an empty list if the search reaches a schema that allows any value, because the path may then exist.
+ * Returns the schemas at a path below one of the places. Returns undefined if no place describes a value at this path.
+ * Returns an empty list if the search reaches a schema that allows any value, because a value may then exist at this
+ * path.
  */
 export function lookUp(places: readonly Place[], path: readonly string[]): Place[] | undefined {
   let current = expand(places);
@@ -39,7 +37,9 @@ export function itemsOf(places: readonly Place[]): Place[] {
   return places.flatMap((place) => step(place, 'items', undefined));
 }
 
-/** True if the schema also allows values that it does not describe. The path may then exist without a schema. */
+/**
+ * True if the schema also allows values that it does not describe. A value may then exist at a path without a schema.
+ */
 function isOpen({ schema }: Place, keyword: string): boolean {
   if (!isObject(schema)) return schema === true;
   return keyword === 'properties' && (Object.keys(schema).length === 0 || schema.patternProperties !== undefined);
@@ -77,8 +77,8 @@ function referred({ root, schema }: Place): Place[] {
   if (!isObject(schema) || typeof schema.$ref !== 'string') return [];
   const [document = '', fragment = ''] = schema.$ref.split('#');
   const target = document === '' ? root : sharedSchema(document);
-  // The reference points to an anchor, or it is invalid, which `compileFaults` reports. The search then assumes that
-  // any value is allowed.
+  // The reference points to an anchor, or is invalid. The search then assumes that any value is allowed;
+  // `compileFaults` reports the invalid reference.
   if (!target || (fragment !== '' && !fragment.startsWith('/'))) return [{ root, schema: true }];
   let found: unknown = target;
   for (const name of pathOf(fragment)) {
@@ -89,8 +89,8 @@ function referred({ root, schema }: Place): Place[] {
 }
 
 /**
- * Splits a JSON pointer into its names. Also decodes the percent-encoding that the pointer has as a URI fragment (RFC
- * 6901 section 6).
+ * Splits a JSON pointer into its names. Also decodes percent-encoding, which a pointer has in a URI fragment (RFC 6901
+ * section 6).
  */
 export function pathOf(pointer: string): string[] {
   return pointer

@@ -1,5 +1,5 @@
-// Visits the subschemas of a JSON Schema. No draft from 4 to 2020-12 takes a keyword that contains schemas for another
-// purpose; later drafts only add keywords.
+// Visits the subschemas of a JSON Schema. One list of keywords serves all drafts from 4 to 2020-12, because later
+// drafts add keywords with subschemas, but give no such keyword another meaning.
 import { isObject } from '../../service/json-value.ts';
 
 export type SchemaObject = Record<string, unknown>;
@@ -8,8 +8,8 @@ export interface SchemaPlace {
   /** Member names and array indexes that lead from the root to the subschema. */
   path: readonly string[];
   /**
-   * True only if every value at this place must match the schema, whatever the rest of the schema says. False below any
-   * condition or combination, such as `if`, `not`, `anyOf` or `allOf`.
+   * True if every value at this place must match the subschema. False below any condition or combination, such as `if`,
+   * `not`, `anyOf` or `allOf`.
    */
   isUnconditional: boolean;
 }

@@ -68,8 +68,8 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     requireActive(definition, key);
     const job: SchemaJob = { key, schema: definition.schemaText, urnPrefix, ...(data !== undefined && { data }) };
     const reply = (await workers.run(claim, job, () => requireActive(definition, key))) as JobReply<SchemaResult>;
-    // A partial result means that only the search for further errors exceeded the limits. Such a job does not count
-    // towards a suspension of the schema.
+    // A partial result means that the job found the first error, and exceeded the limits only in the search for further
+    // errors. Such a job does not count towards a suspension of the schema.
     const result = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : failed;
     if (result === undefined) throw exceeded(form, definition, key);
     suspensions.succeeded(key);
@@ -93,7 +93,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
       refuseProblems(await validate(form, definition, data)),
 
     /**
-     * Throws the same errors as `validate` if the data schema cannot be used, because nobody should fill in a form that
+     * Throws the same errors as `validate` if the data schema cannot be used, so that no applicant fills in a form that
      * cannot be submitted. Every creation of a form calls this function, so it caches the result, and concurrent calls
      * share one check. If the check itself fails, the next call repeats it.
      */

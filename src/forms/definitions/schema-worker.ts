@@ -81,8 +81,8 @@ function validate(schema: CompiledSchema, job: SchemaJob, text: string, tools: J
 }
 
 /**
- * Collects all errors of the data. Returns undefined if this fails. In that case, the first error, which is already
- * reported, is the result.
+ * Collects all errors of the data. Returns undefined if the collection fails. The first error, which is already
+ * reported, is then the result.
  */
 function collect(schema: CompiledSchema, job: SchemaJob, data: unknown): Findings | undefined {
   try {

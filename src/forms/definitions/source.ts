@@ -1,6 +1,6 @@
-// Reads form definitions from the tenant's configuration: a property of `platform:form-service`, else the configuration
-// `form-service:<id>`. The platform client caches configurations, and reads them again if they do not contain the
-// definition. This module caches only parsed definitions.
+// Reads form definitions from the tenant's configuration: from a property of `platform:form-service` or, if that does
+// not exist, from the configuration `form-service:<id>`. The platform client caches configurations, and reads them
+// again if they do not contain the definition. This module caches only parsed definitions.
 import type { Configuration, Lookup } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
 import { isObject } from '../../service/json-value.ts';
@@ -27,10 +27,10 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
 
   return {
     /**
-     * Finds and parses a definition. Returns undefined if the tenant has no definition with this id. Pass `permission:
-     * true` if the definition decides on access; the definition is then at most five minutes old. Pass `isChosen: true`
-     * if the caller chose the id and may have invented it. Throws PlatformError, Problem `definition-invalid`, or
-     * Problem `busy` if callers have chosen too many unknown ids.
+     * Finds and parses a definition. Returns undefined if the tenant has no definition with this id. Set `permission`
+     * if the definition decides on access; the definition is then at most five minutes old. Set `isChosen` if the
+     * caller chose the id and may have invented it. Throws PlatformError, Problem `definition-invalid`, or Problem
+     * `busy` if callers have chosen too many unknown ids.
      */
     async find(tenantId: string, id: string, { permission, isChosen = false }: FindOptions) {
       if (!definitionIdPattern.test(id)) return undefined;
