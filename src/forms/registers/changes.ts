@@ -63,7 +63,8 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
     },
 
     /**
-     * Removes a register, even if only parts of it exist. Throws Problem `not-found` if it was incomplete or missing.
+     * Removes a register, even if only parts of it exist. Throws Problem `not-found` if the register was incomplete
+     * (its parts are removed nevertheless) or does not exist.
      */
     remove: (name: string, call: Call): Promise<void> =>
       withLock(name, call, async (lock, step) => {
@@ -105,8 +106,8 @@ export async function publish(
 }
 
 /**
- * Runs the steps that follow a change. If they fail, the problem says what was written. The status of the problem is
- * never 4xx, because 4xx would mean that nothing was written.
+ * Runs the steps that follow the first write of a change. If they fail, the problem says what was written. The status
+ * of the problem is never 4xx, because 4xx would mean that nothing was written.
  */
 async function afterChange<T>(written: string, steps: () => Promise<T>): Promise<T> {
   try {

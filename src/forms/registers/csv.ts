@@ -21,7 +21,8 @@ export interface Row {
 
 const maxColumns = 100;
 /**
- * Number of bytes that are parsed before the event loop may handle other work. Parsing them takes a few milliseconds.
+ * Number of bytes that are parsed before the event loop may handle other work. A step of this size takes a few
+ * milliseconds.
  */
 const stepBytes = 16_384;
 /** Column names that could change the prototype of an object. They are not allowed in JSON bodies either. */
@@ -127,8 +128,8 @@ export function cellOf(value: unknown): string {
 }
 
 /**
- * Matches text that a spreadsheet runs as a formula (OWASP, CSV Injection), also after apostrophes. `cellOf` puts one
- * more apostrophe in front of such a value, which marks it as text.
+ * Matches text that a spreadsheet would run as a formula (OWASP, CSV Injection), with or without leading apostrophes.
+ * `cellOf` adds an apostrophe before such text, so that the spreadsheet treats it as text.
  */
 const formula = /^'*[=+\-@\t\r]/;
 const markedFormula = /^''*[=+\-@\t\r]/;

@@ -89,8 +89,8 @@ function createObjectReader(
 }
 
 /**
- * Returns a function that reads the cells of a column. A cell gets the type that the column's member has in all
- * entries: number, boolean or JSON. If the entries differ in this type, the cell is read as text.
+ * Returns a function that reads the cells of a column. If the column's member has the same type in all entries that
+ * have it (number, boolean or JSON), the function converts cells to this type. Otherwise, it reads cells as text.
  */
 function cellReader(existing: readonly unknown[], column: string): (cell: string, row: Row) => unknown {
   const values = existing

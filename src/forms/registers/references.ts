@@ -37,7 +37,7 @@ const maxReferences = 1_000;
  * without this limit a UI schema with one long name would need a thousand times its size.
  */
 const maxCharacters = 1_048_576;
-/** Number of members that are visited before the event loop may handle other work. They take about a millisecond. */
+/** Number of members that are visited before the event loop may handle other work. A step takes about a millisecond. */
 const stepMembers = 5_000;
 
 export function createRegisterReferences({ configuration, store, urns }: ReferenceOptions) {
@@ -102,8 +102,8 @@ interface Visited {
 
 /**
  * Yields the texts in a value that `matches` accepts, with their paths. Between steps, the event loop handles other
- * work. A tenant decides how large and how deeply nested the value is. The function therefore does not use recursion, it
- * stores only the containers of the current member, and it builds a path only for a match.
+ * work. A tenant decides how large and how deeply nested the value is. The function therefore avoids recursion, stores
+ * only the containers of the current member, and builds a path only for a match.
  */
 async function* textsIn(
   value: unknown,

@@ -10,7 +10,10 @@ import { borrow } from '../../service/postgres/kept-connections.ts';
 import { isLockTimeout } from '../../service/postgres/postgres.ts';
 
 export interface RegisterLock {
-  /** Locks the tenant's document of all definitions. No other change can write it until this change ends. */
+  /**
+   * Locks the tenant's document of all definitions. No other change of a register can write the document until this
+   * change ends.
+   */
   lockDefinitions(): Promise<void>;
   /**
    * Returns the milliseconds that the next step may take. Call it before each step. Throws Problem `dependency-failed`

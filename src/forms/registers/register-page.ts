@@ -34,8 +34,8 @@ interface Kept {
 export function createRegisterPage({ definitions, after = '', top, maxBytes }: PageOptions) {
   let page: Kept[] = [];
   /**
-   * The first name that did not fit on the page. The page must not contain a later name. Otherwise, the next page would
-   * begin after that later name and omit this one.
+   * The first name that did not fit on the page. The page must not contain a later name, because the next page would
+   * then begin after that later name and omit this one.
    */
   let cutAt: string | undefined;
 

@@ -127,7 +127,7 @@ export interface EntryProblem {
 
 const named = { string: 'a string', object: 'an object' };
 
-/** What is wrong with entries that exceed `maxEntriesBytes`. */
+/** Problem detail for entries that exceed `maxEntriesBytes`. */
 export const tooLarge = `must be at most ${maxEntriesBytes} bytes of JSON`;
 
 /** Maximum number of listed problems. This is enough to see what is wrong. */

@@ -119,8 +119,8 @@ function createWrites(configuration: Configuration) {
       asked(() => configuration.setActiveRevision(registerNamespace, name, revision, context)),
 
     /**
-     * Writes the definition of a register that has none. The configuration service would merge it with an existing
-     * definition.
+     * Writes the definition of a register that has no definition. If a definition existed, the configuration service
+     * would merge the new one into it.
      */
     define: (name: string, description: string, context: CallContext) =>
       updateDefinition(name, newDefinition(description), context),
@@ -142,8 +142,8 @@ function createWrites(configuration: Configuration) {
 }
 
 /**
- * With these statuses, the configuration service says that the client's request is invalid. Any other 4xx is a fault
- * between the two services.
+ * Statuses with which the configuration service says that the client's request is invalid. Any other 4xx is not the
+ * client's fault, so the response to the client is 502.
  */
 const rejections = new Set([400, 409, 413, 422]);
 
@@ -157,8 +157,8 @@ async function asked<T>(calls: () => Promise<T>): Promise<T> {
       const reason = error.rejection === undefined ? '.' : `: ${error.rejection}`;
       throw new Problem('invalid-request', `The configuration service rejected the request${reason}`, { cause: error });
     }
-    // An open circuit, a timeout and a refused token get the same Problem, because a client can do nothing different
-    // about each of them.
+    // An open circuit, a timeout and a rejected token get the same Problem, because the difference does not matter to
+    // the client.
     const detail = 'The configuration service failed or denied access.';
     throw new Problem('dependency-failed', detail, { cause: error, headers: error.headers });
   }
