@@ -1,11 +1,11 @@
-// Counts the verify codes that were sent or tried. The metric contains no addresses and no codes.
+// Counts the codes that were sent or tried. The metric contains no addresses and no codes.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 
 /**
- * The outcomes of codes. `sent`: the notification service accepted the code. `not-sent`: the call failed, so
- * the code was not sent, or may not have been. `verified`: the code was correct. `rejected`: the code was wrong,
- * expired or used, or too many codes were tried.
+ * The outcomes of codes. `sent`: the notification service accepted the code. `not-sent`: the call failed, so the code
+ * was not sent, or its delivery is uncertain. `verified`: the code was correct. `rejected`: the code was wrong, expired
+ * or used, or too many codes were tried.
  */
 export const codeOutcomes = ['sent', 'not-sent', 'verified', 'rejected'] as const;
 export type CodeOutcome = (typeof codeOutcomes)[number];

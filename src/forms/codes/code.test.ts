@@ -1,5 +1,5 @@
-// Tests the hashes of codes and addresses, the order of locks, and the wait before another code may be tried or sent.
-// Responses report this wait in Retry-After.
+// Tests the hashes of codes and addresses, the order of locks, and how long a caller must wait before the next code may
+// be tried or sent. Responses report this wait in Retry-After.
 import { describe, expect, it } from 'vitest';
 import { attemptWait, createCodeHashes, lockKeys, readSession, sendWait } from './code.ts';
 

@@ -8,7 +8,7 @@ export const hour = 60 * minute;
 /** Milliseconds for which a verified code keeps working for the account that used it. */
 export const readSession = 30 * minute;
 /**
- * Milliseconds after which an unfinished attempt to verify a code is considered abandoned, because its process probably
+ * Milliseconds after which an unfinished attempt to verify a code counts as abandoned, because its process probably
  * died.
  */
 export const abandoned = minute;
@@ -26,7 +26,7 @@ export interface Account {
 }
 
 /**
- * Identifies a form and an address. Both have budgets of codes. The address hash cannot be reversed without the
+ * Identifies a form and an address. Each of them has a budget of codes. The address hash cannot be reversed without the
  * server's key.
  */
 export interface BudgetKeys {

@@ -96,8 +96,8 @@ describe('concurrent operations', () => {
   });
 
   /**
-   * Runs `work` while another transaction holds the locks that `sql` takes. The result's `waits` is true if `work`
-   * waits for these locks.
+   * Runs `work` while another transaction holds the locks that `sql` takes. The result's `waits` is true if `work` had
+   * to wait for these locks.
    */
   async function during(sql: string, values: unknown[], work: () => Promise<unknown>) {
     const other: pg.PoolClient = await world.pool.connect();

@@ -76,7 +76,10 @@ export function createCodeStore(pool: SharedPool) {
     settleWrong: (id: string, attempt: CodeAttempt): Promise<boolean> =>
       exclusively(attempt, (client) => settleWrong(client, id, attempt)),
 
-    /** Keeps an attempt whose code may have been checked. The attempt counts, and the same code may be tried again. */
+    /**
+     * Keeps an attempt although it is unknown whether its code was checked. The attempt counts, and the same code may
+     * be tried again.
+     */
     async leaveUndecided(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'UPDATE code_attempts SET undecided = true WHERE id = $1', [id]);
     },

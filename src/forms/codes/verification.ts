@@ -1,7 +1,8 @@
 // Sends and verifies codes through the notification service, within Formgate's budgets. Used and empty codes are
-// rejected without a call to the notification service. If the service certainly did not check a code, the code does not
-// count. If its response was lost, it may have checked the code: the code then counts once and may be tried again.
-// Likewise, a code that certainly was not sent does not count, and one that may have been sent does.
+// rejected without a call to the notification service. If the service certainly did not check a code, the attempt does
+// not count. If the service's response was lost, the service may have checked the code: the attempt then counts once,
+// and the same code may be tried again. A send does not count if the code certainly was not sent. It counts if the code
+// may have been sent.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
 import { isUndecided, PlatformError } from '../../platform/platform-error.ts';
@@ -27,7 +28,7 @@ export interface VerificationOptions {
   /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
-  /** Waits between two polls of the other request's check. Only tests replace this function. */
+  /** Waits between two polls while another request checks the same code. Only tests replace this function. */
   wait?: (milliseconds: number) => Promise<unknown>;
   count(outcome: CodeOutcome): void;
 }
@@ -170,7 +171,7 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
   try {
     await notifications.sendCode({ ...request, tenantId: form.tenantId, language, reason: reasons[language] });
   } catch (error) {
-    // The subscriber has the channel, so a 400 means that the service has no provider for this channel.
+    // The subscriber has this channel, so a 400 means that the service has no provider for the channel.
     if (error instanceof PlatformError && error.kind === 'rejected' && error.upstreamStatus === 400)
       throw new Problem('no-channel', 'The platform sends no codes to the applicant’s channel.', { cause: error });
     throw error;
@@ -178,8 +179,8 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
 }
 
 /**
- * True if the notification service may have sent the code although the call failed. With status 500 it says that the
- * delivery failed, and with a lower status that it rejected the call (decision 0085).
+ * True if the notification service may have sent the code although the call failed. Status 500 means that the delivery
+ * failed, and a status from 300 to 499 means that the service rejected the call; no code was sent then (decision 0085).
  */
 function mayHaveSent(error: unknown): boolean {
   if (!(error instanceof PlatformError) || !isUndecided(error, 'notifications')) return false;
