@@ -47,9 +47,10 @@ export interface FormOfTenant {
  * Sends a code to the applicant of the form. Also resolves if no such draft exists, so that the response does not
  * reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call. A call that failed
  * before a code was sent does not count towards the limits, so that the applicant can ask again. If a code may have
- * been sent, the call counts. The form service has limits of its own, which count sends in all pods and in sliding
- * windows, but only for forms that exist. If the form service refuses a send because of them, this function resolves
- * too.
+ * been sent, the call counts.
+ *
+ * The form service has limits of its own, which count sends in all pods and in sliding windows, but only for forms that
+ * exist. This function also resolves if the form service refuses a send because of its limits.
  */
 export async function sendCode(
   { api, sends }: Pick<ApplyRoutesOptions, 'api' | 'sends'>,

@@ -115,7 +115,7 @@ it('while the form service cannot be reached, requests get 502 with a log line a
   expect(await ask()).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
   const [line] = apply.forms.log.lines().filter(({ msg }) => msg === 'intake application call failed');
   expect(line).toMatchObject({ kind: 'unreachable', reason: expect.stringMatching(/^[A-Z_]+$/) });
-  // The log line contains neither the path of the request, which contains ids, nor the address of the form service.
+  // The log line must contain no path, because paths contain ids, and no address of the form service.
   expect(JSON.stringify(line)).not.toContain('/');
   const metrics = await (await fetch(`${apply.forms.metricsUrl}/metrics`)).text();
   expect(metrics).toMatch(/formgate_dependency_failures_total{dependency="form-api",kind="unreachable"} 1/);

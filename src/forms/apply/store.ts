@@ -118,7 +118,7 @@ export function createApplyStore(pool: SharedPool) {
       }
     },
 
-    /** Takes back a draft that `countDraft` has counted, because it was not created. */
+    /** Takes back the count of a draft that was not created. */
     async uncountDraft(tenantId: string, limits: readonly DraftLimit[], start: Date): Promise<void> {
       const columns = [limits.map(({ name }) => name), limits.map(({ key }) => key)];
       await pool.query(claimOf(tenantId, 'apply'), uncountSql, [...columns, start]);

@@ -37,8 +37,8 @@ export const definitionList = z
   .meta({ id: 'DefinitionList' });
 
 /**
- * Callers who manage forms also get the roles that the definition names, and its fields that the form service does not
- * use.
+ * The response to callers who manage forms also contains the roles that the definition names, and the fields that the
+ * form service does not use.
  */
 export const definitionResponse = z
   .looseObject({

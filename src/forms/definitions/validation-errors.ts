@@ -3,8 +3,8 @@ import type { ErrorObject } from 'ajv';
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 
 /**
- * Describes one error. The pointer is relative to the validated value. For a missing or unexpected member, it names
- * that member.
+ * Describes one error. The pointer is relative to the validated value. For a missing or unexpected member, the pointer
+ * names that member.
  */
 export function describeError(error: ErrorObject): FieldError {
   return { pointer: `${error.instancePath}${memberOf(error)}`, detail: detailOf(error) };

@@ -167,7 +167,8 @@ async function save(
 }
 
 /**
- * Returns the problems for which a submit would be rejected. Call it before the save: if it throws, nothing is saved.
+ * Returns the problems that a submit of the data would report. Call this function before the save, so that an
+ * error prevents the save.
  */
 async function findProblems(
   { access, forms, validator }: FormRoutesOptions,

@@ -90,8 +90,8 @@ const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 const webAddress = /:\/\/|\bwww[.．。｡]|[\p{L}\p{N}-]{2,}[.．。｡]\p{L}{2,}|[.．。｡]\p{L}{2,}\//iu;
 
 /**
- * Returns the reason why a mail must not greet the applicant with this text; undefined if it may. Callers can enter any
- * address, so the text may reach strangers.
+ * Returns the reason why a mail must not greet the applicant with this text. Undefined if the text is allowed. Callers
+ * can enter any address, so strangers may receive the text.
  */
 export function addressAsProblem(text: string): string | undefined {
   if (text.length > 100) return 'must have at most 100 characters';

@@ -40,7 +40,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
     async handle({ query: { mine, tenantId: _named, ...query } }, request, response) {
       const tenantId = tenantOf(response).id;
       const address = addressIn(request.get(addressHeader));
-      // This check comes before the read of the list. If the index was complete at that time, the list misses no form.
+      // The index is checked before the list is read, so that a list from a complete index misses no form.
       const searchIncomplete = address !== undefined && !(await addresses.isComplete());
       const addressHash = address && addresses.hashes.one(tenantId, address);
       const { issuer, subject, roles } = callerOf(response);

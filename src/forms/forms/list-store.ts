@@ -130,7 +130,7 @@ export function createFormList(pool: SharedPool) {
 
 const claimOf = (tenantId: string) => ({ tenant: tenantId, member: 'lists' });
 
-/** The array makes Postgres read the few forms of the address first, whatever its statistics say. */
+/** The array makes Postgres look up the few forms of the address first, regardless of its statistics. */
 const addressSql = (hash: string) =>
   `id = ANY (ARRAY(SELECT form_id FROM applicant_addresses WHERE address_hash = ${hash}))`;
 

@@ -86,8 +86,8 @@ export interface OutboxStoreOptions {
 
 /**
  * Claims due rows in index order. Skips rows that another process is claiming. The scalar subquery makes Postgres look
- * up the oldest row of each form instead of joining the whole backlog. Up to 100,000 rows are accepted per minute. They
- * stay at the head of the index until it is vacuumed; `after` skips them.
+ * up the oldest row of each form instead of joining the whole backlog. Up to 100,000 rows are accepted per minute.
+ * Their index entries stay at the head of the index until a vacuum; `after` skips these entries.
  */
 export function claimSql({ service, now, lease, limit, after, held = [] }: ClaimOptions): string {
   const nowSql = timestampSql(now);

@@ -1,5 +1,5 @@
-// Tests that rows of a tenant that always fail do not delay the rows of other tenants. Postgres, the platform clients and
-// the HTTP server are real. The waits after failures are those of production.
+// Tests that a tenant whose rows always fail does not delay the rows of other tenants. Postgres, the platform clients
+// and the HTTP server are real. The waits after failures are those of production.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';

@@ -52,8 +52,8 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
 }
 
 /**
- * Throws Problem `invalid-request` if the entries may not be stored. A request contains only some of the entries, so
- * the caller does not know an entry's index in the register. The pointers therefore omit the index.
+ * Throws Problem `invalid-request` if an entry breaks a rule. A request contains only some of the entries, so the
+ * caller does not know an entry's index in the register. The pointers therefore omit the index.
  */
 export function requireValid(entries: readonly unknown[]): void {
   const problems = entryProblems(entries).map(({ path: [, ...path], detail }) => ({
