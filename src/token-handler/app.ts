@@ -36,7 +36,7 @@ import { isForTargets, targetPatternOf } from './targets/path.ts';
 import { targetRoute } from './targets/routes.ts';
 import type { Targets } from './targets/targets.ts';
 
-/** The modules of a token handler, before it listens. `start.ts` builds them. */
+/** The modules of a token handler. `start.ts` builds them before the server listens. */
 export interface TokenHandler extends Foundation {
   rateLimits: RateLimits;
   relyingParty: RelyingParty;
@@ -85,7 +85,10 @@ export function tokenHandlerRoutes(options: TokenHandlerRoutesOptions): Route[] 
   ];
 }
 
-/** A tenant may have this many times as many back-channel logouts as one address may have sign-in requests. */
+/**
+ * The limit of valid back-channel logouts is SIGN_IN_LIMIT times this number. It applies to each tenant and client
+ * address.
+ */
 const logoutsPerSignIn = 100;
 /** Window of SESSION_REQUEST_LIMIT in milliseconds. */
 const minute = 60_000;

@@ -203,8 +203,8 @@ const sessionStoreRules: SettingsRule[] = [
 ];
 
 /**
- * Browsers drop cookies with the prefixes __Host- and __Secure- if the request was not sent over https. People could
- * therefore not sign in to a console whose CONSOLE_URL is http.
+ * Browsers drop cookies with the prefixes __Host- and __Secure- if the request was not sent over https. If CONSOLE_URL
+ * is http, people could therefore not sign in to the console.
  */
 const cookieRule: SettingsRule = {
   names: ['SESSION_COOKIE', 'CONSOLE_URL'],

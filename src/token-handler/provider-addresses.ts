@@ -10,9 +10,12 @@ import { withoutTrailingSlashes } from '../service/url-text.ts';
 export interface ProviderAddresses {
   /** Returns the issuer of the realm's tokens, which is also the base URL of the realm's discovery document. */
   issuer(realm: string): URL;
-  /** Returns the issuer that the operator has mapped to the tenant of this realm, exactly as its tokens state it. */
+  /**
+   * Returns the issuer that TENANT_ISSUERS maps to the tenant of this realm. The text equals the `iss` of the issuer's
+   * tokens.
+   */
   mappedIssuer(realm: string): string | undefined;
-  /** Returns the realm whose issuer is exactly `issuer`, or undefined if no realm has it. */
+  /** Returns the realm whose issuer is exactly `issuer`, or undefined if there is none. */
   realmOf(issuer: string): string | undefined;
   /**
    * Translates `url`, which an identity provider has returned, to the address that this process calls. Compares only
@@ -45,7 +48,8 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
   const rebase = (url: string): URL => {
     const given = new URL(url);
     const isMapped = mappedUrls.some(({ origin }) => origin === given.origin);
-    // A mapped identity provider may have the same paths as the platform's identity provider, and even the same host.
+    // Compares origins first, because a mapped identity provider may have the same paths as the platform's identity
+    // provider. Both may even be on the same host.
     const isOwnHost = [outer, inner].some(({ origin }) => origin === given.origin);
     for (const base of isMapped && !isOwnHost ? [] : [outer, inner]) {
       const root = `${rootOf(base)}/realms/`;

@@ -1,5 +1,4 @@
-// Defines the problem of a request that a check of the token handler rejects. It includes the reason that the metrics
-// count.
+// Defines the problem response for a request that the token handler's checks reject. Metrics count its `reason`.
 import { Problem, type ProblemOptions } from '../service/http/problem.ts';
 import type { ProblemSlug } from '../service/http/problem-types.ts';
 

@@ -1,6 +1,6 @@
-// Chooses the link of a failure page. The link leads to a new sign-in, to the page's own address, or to the start page
-// of the site. The link contains nothing from the address of the request: the link to a new sign-in is built from the
-// stored attempt that this browser started.
+// Chooses the link of a failure page: to a new sign-in, to the page's own address, or to the start page of the site.
+// The link contains nothing from the address of the request. The link to a new sign-in is built from the stored attempt
+// that this browser started.
 import { callbackUrlProblem } from '../sign-in/sign-in.ts';
 import type { Endpoint, PageName, StartedSignIn } from './catalogue.ts';
 
@@ -23,7 +23,7 @@ const startPage: Action = { label: 'startPage', href: '/' };
 /** An empty reference leads to the page's own address (RFC 3986 section 4.4). */
 const tryAgain: Action = { label: 'tryAgain', href: '' };
 
-/** Pages after which the same request may succeed later. */
+/** Pages for temporary failures: the same request may succeed later. */
 const repeatable = new Set<PageName>([
   'client-not-registered',
   'identity-provider-down',
@@ -40,7 +40,7 @@ export function actionFor({ endpoint, page, status, attempt }: Failed): Action {
 
 /**
  * Returns the address that starts the sign-in again, relative to the address of the callback. Returns undefined if the
- * callback used the deprecated `authCallbackUrl`: its path does not show where the frontend's proxy serves the sign-in.
+ * callback used the deprecated `authCallbackUrl`, because the frontend's proxy may serve the sign-in at another path.
  */
 function restartOf({ tenantId, clientId, callbackUrl, returnTo, asked = {} }: StartedSignIn): string | undefined {
   if (callbackUrlProblem(callbackUrl, clientId) !== undefined) return undefined;

@@ -1,5 +1,5 @@
 // Renders the page of a failed sign-in or logout, without scripts. Names that tenants choose are escaped and shortened,
-// and cannot change the direction of other text (<bdi>). Of the request, the page shows only the request id.
+// and cannot change the direction of other text (<bdi>). The page shows nothing from the request except the request id.
 import { html, type Markup, page } from '../../service/openapi/html.ts';
 import type { Action } from './actions.ts';
 import type { PageName } from './catalogue.ts';

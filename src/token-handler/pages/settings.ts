@@ -1,5 +1,5 @@
-// Parses the setting SIGN_IN_PAGES of the failure pages: texts, a name, a line about support, a logo, and colors.
-// Reports all problems together, each with its path in the JSON, and never quotes a value.
+// Parses the setting SIGN_IN_PAGES, with which operators adapt the failure pages: texts, a name, a line about support,
+// a logo, and colors. Reports all problems together, each with its path in the JSON, and never quotes a value.
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { fieldErrors } from '../../service/http/problem.ts';
@@ -22,7 +22,7 @@ export interface Logo {
   src: string;
   /** Replaces `src` on dark screens. */
   darkSrc?: string | undefined;
-  /** What the logo shows, for people who do not see it. */
+  /** The alternative text of the logo. */
   alt: Record<Language, string>;
 }
 
@@ -84,7 +84,7 @@ type Given = z.output<typeof pageSettingsSchema>;
 // An SVG image in <img> runs no scripts and loads nothing (HTML standard, section 4.8.4.4).
 const dataImage =
   /^data:image\/(?:png|jpeg|gif|webp|svg\+xml);base64,(?:[A-Za-z\d+/]{4})+(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?$/;
-/** Excludes URLs with the characters that separate sources in a Content-Security-Policy. */
+/** Accepts no characters that separate sources in a Content-Security-Policy. */
 const httpsImage = /^https:\/\/[a-z\d.-]+(?::\d{1,5})?\/[\w./~%+=@-]*$/i;
 
 function isImage(source: string): boolean {
@@ -92,8 +92,8 @@ function isImage(source: string): boolean {
 }
 
 /**
- * Returns the settings that a JSON text contains, or the problems of this text. Returns the default settings if `json`
- * is undefined.
+ * Parses a JSON text. Returns the settings, or the problems of the text. Returns the default settings if `json` is
+ * undefined.
  */
 export function parsePageSettings(json: string | undefined): { settings: PageSettings } | { problems: string[] } {
   if (json === undefined) return { settings: settingsOf({}) };
