@@ -1,4 +1,4 @@
-// Tests tasks that must complete although no request waits for their end.
+// Tests tasks that must complete although no request waits for them.
 import { describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { PlatformError } from '../../platform/platform-error.ts';

@@ -1,5 +1,5 @@
-// Runs tasks that must complete although no request waits for their end, such as storing a change that the identity
-// provider has already made. Retries a task with backoff until it succeeds or the process stops.
+// Runs tasks that must complete although no request waits for them, such as storing a change that the identity provider
+// has already made. Retries a task with backoff until it succeeds or the process stops.
 import { failureFields } from '../../platform/platform-error.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import { type Backoff, retryUntilDone } from '../../service/retry.ts';
@@ -27,7 +27,7 @@ export function createBackgroundTasks(log: Logger) {
   return {
     /**
      * Starts a task. `about` identifies the task in the log and must not contain secrets. When the process stops, the
-     * task is tried once more, except if `lastTry` is false.
+     * task runs once more, unless `lastTry` is false.
      */
     untilDone(about: Record<string, string>, work: () => Promise<void>, { lastTry } = { lastTry: true }): void {
       const task = run(about, work, lastTry).finally(() => running.delete(task));

@@ -14,9 +14,9 @@ const place = ({ core, tenantId }: Owner) => (core ? 'core' : tenantId);
 
 let stored: Map<string, Revision>;
 let cached: Map<string, Revision>;
-/** Number of calls of `configuration.latest`, which returns a promise. */
+/** Number of calls of `configuration.latest`, each of which makes the catalog wait for a promise. */
 let waits: number;
-/** Owners (`core` or a tenant's id) of the documents that were read because no usable copy was cached. */
+/** Owners (`core` or a tenant's id) of the documents that were read, not taken from the cache. */
 let reads: string[];
 let asked: unknown[];
 let log: CapturedLog;

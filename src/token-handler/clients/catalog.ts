@@ -61,13 +61,16 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     configuration.latest(clientsNamespace, clientsName, place, read);
 
   /**
-   * Returns the configuration document of `place` if it is cached. The result is not a promise, because every proxied
-   * request calls this function.
+   * Returns the configuration document of `place` if it is cached. Returns no promise, because a promise would slow
+   * down every proxied request.
    */
   const peek = (place: { core: true } | { tenantId: string }) =>
     configuration.peekLatest(clientsNamespace, clientsName, place, permission);
 
-  /** Returns a document. Reads it again if the cached copy lacks the client, so that a new client works immediately. */
+  /**
+   * Returns a configuration document. If the cached copy lacks the client, reads the document again, so that a new
+   * client works immediately.
+   */
   const latestWith = (clientId: string, tenantId?: string) =>
     latest(tenantId === undefined ? corePlace : { tenantId }, {
       ...permission,

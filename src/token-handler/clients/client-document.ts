@@ -1,5 +1,5 @@
-// The clients of one configuration document. A tenant may write thousands of entries. An entry is therefore parsed when
-// it is first needed, and the work of a whole list is divided into short parts.
+// The clients of one configuration document. A tenant may write thousands of entries. The class therefore parses an
+// entry only when it is first needed, and pauses for other requests while it parses a whole list.
 import { setImmediate } from 'node:timers/promises';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Client, ClientParser, ParsedClient } from './client.ts';
@@ -15,7 +15,7 @@ export interface ClientDocumentOptions {
 
 /** Milliseconds for which `all` parses without a pause for other requests. */
 const longestPart = 10;
-/** Number of clients of a document whose problems are logged. */
+/** Maximum number of clients of one document for which problems are logged. */
 const mostLogged = 20;
 
 export class ClientDocument {
@@ -30,7 +30,7 @@ export class ClientDocument {
     this.#options = options;
   }
 
-  /** Tells whether there is an entry with this id, even an invalid one. */
+  /** True if there is an entry with this id, even an invalid one. */
   has(id: string): boolean {
     return this.#entries.has(id);
   }

@@ -1,8 +1,8 @@
 // Derives, from the callbackUrl, the paths at which the browser reaches a client's endpoints. Pure functions only.
 
 /**
- * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. It is
- * taken from `callbackUrl`, because a proxy may serve the token handler at other paths. Returns undefined if
+ * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. The
+ * path is taken from `callbackUrl`, because a proxy may serve the token handler at other paths. Returns undefined if
  * `callbackUrl` does not end in `/clients/{clientId}/callback`. Only a `callbackUrl` that was derived from the client's
  * deprecated setting `authCallbackUrl` can have another ending.
  */

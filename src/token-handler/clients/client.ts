@@ -93,8 +93,8 @@ function clientSchema({ urnPrefix }: ClientRules) {
 export type ClientParser = (key: string, entry: unknown) => ParsedClient;
 
 /**
- * Creates a parser that reuses its schema: the creation of a schema costs half a millisecond, and a tenant may write
- * thousands of entries.
+ * Creates a parser. All its calls use the same schema, because creating a schema takes half a millisecond, and a tenant
+ * may write thousands of entries.
  */
 export function createClientParser(rules: ClientRules): ClientParser {
   const schema = clientSchema(rules);
@@ -115,8 +115,8 @@ function parseClient(
     return { problems: [{ field: 'id', detail: 'must equal the key of the entry' }] };
   const { redirectUris, leftOut } = usableRedirectUris(parsed.data.redirectUris, rules.redirectUriRules);
   const client = { ...parsed.data, id: key, redirectUris, name: parsed.data.name ?? key, core: rules.core };
-  // Accepts unknown fields, because clients of the older platform have more fields. Reports them, because one of them
-  // may be misspelled.
+  // Accepts unknown fields, because clients of the older platform have more fields. Reports them, because an unknown
+  // field may be a misspelled known one.
   const unknownFields = Object.keys(entry as object).filter((field) => !(field in schema.shape));
   return { client, unknownFields: [...unknownFields, ...unknownTargetFields(entry as RawEntry)], leftOut };
 }

@@ -42,8 +42,8 @@ export function sharePools({ config, pool, changePool, metrics }: Pools) {
   const common = { details: { busy, locked }, metrics };
   const size = config.DATABASE_POOL_SIZE;
   return {
-    // A sign-in holds its connection only briefly, because it waits for no lock. A single client may therefore use the
-    // whole share of its tenant.
+    // A sign-in holds its connection only briefly, because it waits for no lock. A single client may therefore use all
+    // connections that its tenant may use.
     pool: createSharedPool({ ...common, pool, size, name: 'requests', perMember: size }),
     changePool: createSharedPool({ ...common, pool: changePool, size: changeConnections, name: 'registrations' }),
   };

@@ -26,9 +26,7 @@ const keepCompiled = import.meta.resolve('../../../test/support/keep-compiled.ts
 let access: TracedAccess;
 let proxy: FaultProxy;
 let platform: TestPlatform;
-/**
- * A token handler whose upkeep is paused. What the killed process leaves behind therefore stays until a replica starts.
- */
+/** A token handler whose upkeep (background work) is paused, so that it does not complete the killed process's work. */
 let handler: TestTokenHandler;
 let token: string;
 let victim: { child: ChildProcess; url: string };
@@ -61,7 +59,7 @@ beforeEach(async () => {
   expect((await handler.register('permits-web')).status).toBe(200);
   before = await stored();
   victim = await startVictim();
-  // Fills the caches. The next calls to the identity provider then belong to the tested step.
+  // Fills the caches, so that all later calls to the identity provider belong to the tested step.
   await call(`${victim.url}/token-handler/v1/clients`, { token });
   await proxy.heal();
 });
@@ -115,8 +113,8 @@ async function stored(): Promise<StoredRegistration> {
 }
 
 /**
- * Starts a replica whose clock is ten minutes ahead, and waits until it has completed the work that the killed process
- * left. Returns the replica's warnings about clients.
+ * Starts a replica whose clock is ten minutes ahead, and waits until it has completed the killed process's work.
+ * Returns the replica's warnings about clients.
  */
 async function recover(): Promise<string[]> {
   const log = captureLog();

@@ -24,7 +24,7 @@ export function createKeyRingStore({ pool, keys, clock }: KeyRingStoreOptions) {
   };
   const cached = createShortCache({ freshFor, most: 1, clock, read });
   return {
-    /** Records when the current key was first seen. Does nothing if a pod has already recorded this key. */
+    /** Records when the current key was first seen. Does nothing if a pod has already recorded the key. */
     async note(): Promise<void> {
       const sql = 'INSERT INTO key_ring_keys (name, first_seen) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING';
       await pool.query(sql, [currentKey, clock()]);

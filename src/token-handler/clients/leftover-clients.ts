@@ -1,7 +1,7 @@
-// Stores leftovers: clients that an attempt to register may have created at the identity provider, and that nothing
-// manages. An administrator can find and delete them. A row is deleted when its client has been deleted, when an
-// administrator has registered the client, or when the retention period is over. A client to delete is identified only
-// by its recorded URI, never by its name.
+// Stores leftovers: clients that a failed registration may have left at the identity provider, and that nothing
+// manages. An administrator can find and delete them. The row of a leftover is deleted when the client has been
+// deleted, when an administrator has registered the client, or when the retention period is over. A client to delete is
+// identified only by its recorded URI, never by its name.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Owner } from './registration-store.ts';
 
@@ -33,7 +33,9 @@ export interface LeftoverClient {
   created: Date;
 }
 
-/** A leftover with a recorded URI. The token of an administrator of the identity provider may permit its deletion. */
+/**
+ * A leftover with a recorded URI. It can be deleted with an administrator's token, if the identity provider permits it.
+ */
 export interface DeletableClient {
   id: string;
   oidcClientId: string;
@@ -62,7 +64,7 @@ const mostListed = 100;
 /** Maximum number of leftovers that one registration tries to delete. */
 const mostDeleted = 10;
 
-/** The claim to a connection of the shared pool, for statements that do not concern a single tenant. */
+/** Names who uses a connection of the shared pool for statements that concern no single tenant. */
 const background = { tenant: '', member: '' };
 
 export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
@@ -73,8 +75,8 @@ export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
       return (await pool.query<LeftoverClient>(claim, listSql, [tenantId, clientId, mostListed])).rows;
     },
     /**
-     * Turns failed registration attempts, and attempts that started before `before`, into leftovers. Each attempt is
-     * returned to only one pod.
+     * Turns failed attempts to register a client, and attempts that started before `before`, into leftovers. Returns
+     * each attempt to only one pod.
      */
     async recordLostAttempts(before: Date): Promise<LostAttempt[]> {
       return (await pool.query<LostAttempt>(background, lostSql, [before])).rows;

@@ -155,8 +155,8 @@ describe('quarantined work', () => {
     const { items } = await quarantine().list({ top: 10 });
     for (const { id, item } of items)
       if (item !== other) expect(await quarantine().release({ id })).toMatchObject([{ item, released: true }]);
-    // The released rows are due immediately by the clock of the quarantine, which is a minute ahead, but not yet by the
-    // real clock.
+    // The quarantine's clock is a minute ahead. By this clock, the released rows are due immediately. By the real
+    // clock, they are not due yet.
     expect([await claimed('event'), await claimed('deletion')]).toEqual([[], []]);
     expect(await claim('event', clock())).toMatchObject([{ id: event, refusals: 1_000 }]);
     expect(await claim('deletion', clock())).toMatchObject([{ id: deletion, refusals: 1_000 }]);

@@ -1,6 +1,7 @@
 // Stores the work that registrations leave behind: clients to delete, events to send, and secrets sealed with an old
-// key. A claim does not lock a row, but postpones its next attempt. Pods can therefore share the work, a crash loses no
-// row, and no transaction is open during a call to another service. In a quarantined row, `not_before` is infinity.
+// key. Claiming a row does not lock it, but postpones its next attempt. Pods can therefore share the work, a crash
+// loses no row, and no transaction is open during a call to another service. In a quarantined row, `not_before` is
+// infinity.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
@@ -51,7 +52,7 @@ export interface PendingEvent extends Leftover {
 
 export interface Claim {
   now: Date;
-  /** Time from which the claimed rows can be claimed again, unless they are done or postponed by then. */
+  /** Time from which the claimed rows can be claimed again, if their work is neither done nor postponed. */
   until: Date;
   limit: number;
 }
@@ -101,7 +102,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       const sql = `WITH done AS (DELETE FROM ${tables[kind]} WHERE id = $1) DELETE FROM quarantine WHERE kind = $2 AND item = $3`;
       await pool.query(sql, [id, quarantineKind(kind), id]);
     },
-    /** Postpones the row. If the last attempt was refused, `refusals` already counts this refusal. */
+    /** Postpones the row. `refusals` must include the last attempt, if it was refused. */
     async retry(kind: LeftoverKind, id: string, { notBefore, refusals }: { notBefore: Date; refusals: number }) {
       const sql = `UPDATE ${tables[kind]} SET not_before = $2, refusals = $3 WHERE id = $1`;
       await pool.query(sql, [id, notBefore, refusals]);
@@ -116,7 +117,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
         await putInQuarantine(client, [{ kind: quarantineKind(kind), item, tenantId, about, attempts, ...cause }], now);
       });
     },
-    /** Returns how many rows of each kind are neither done nor quarantined. */
+    /** Returns for each kind how many rows are neither done nor quarantined. */
     async pending(): Promise<Record<LeftoverKind, number>> {
       const count = (kind: LeftoverKind) =>
         `(SELECT count(*)::int FROM ${tables[kind]} WHERE not_before < 'infinity') AS ${kind}`;
@@ -144,7 +145,8 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
     current,
   );
   const work = [
-    // `saveRegistration` skips a row that has changed since it was read. That change sealed it with the current key.
+    // `saveRegistration` skips a row that has changed since it was read. The change has already sealed the row with the
+    // current key.
     ...registrations.map((row) => () => saveRegistration(pool, keys, openRegistration(keys, row), 0)),
     ...deletions.map((row) => async () => {
       const sealed = sealToken(keys, row, openToken(keys, row));
@@ -164,7 +166,9 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
   return result;
 }
 
-/** The count of refusals after a release. It exceeds any limit, so the next refusal quarantines the row again. */
+/**
+ * Number of refusals of a row after its release. It exceeds any limit, so the next refusal quarantines the row again.
+ */
 const spentRefusals = 1_000;
 
 /** Returns the quarantine of the token handler's database. Released rows are due immediately. */

@@ -19,7 +19,7 @@ export async function writeMaintainedClient(wanted: ClientEntry, options: Mainta
   const document = isObject(latest?.configuration) ? latest.configuration : {};
   const present = isObject(document.clients) ? document.clients[wanted.id] : undefined;
   if (isDeepStrictEqual(present, wanted)) return;
-  // Replaces only this client. The update is therefore idempotent.
+  // Writes only this client, so that the update is idempotent.
   const update = { clients: { [wanted.id]: wanted } };
   await configuration.update(clientsNamespace, clientsName, update, { core: true, idempotent: true });
   const audit = serviceEvent({ action: 'client.write', by: 'token-handler', id: wanted.id });

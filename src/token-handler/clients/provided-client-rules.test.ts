@@ -17,7 +17,7 @@ const now = new Date('2026-08-20T17:00:00Z');
 const tenant = { id: 'urn:example:tenants/demo', name: 'Demo', realm: 'demo' };
 let provider: ScriptedProvider;
 let metrics: Metrics;
-/** Calls of `store.replace` and of `changed`, in order. */
+/** The calls of `store.replace` and of `changed`, in order. */
 let stored: unknown[];
 
 beforeAll(async () => {

@@ -13,9 +13,7 @@ const secret = 'a-secret:with/special+characters %41';
 let provider: PlainProvider;
 let upstream: Upstream;
 let handler: TestTokenHandler;
-/**
- * The token of a user of the realm core. Such users administer tenants whose people are at another identity provider.
- */
+/** Token of a user of the realm `core`. Users of this realm administer tenants that use another identity provider. */
 let token: string;
 let callbackUrl: string;
 

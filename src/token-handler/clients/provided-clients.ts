@@ -51,7 +51,7 @@ export function createProvidedClients(options: ProvidedClientsOptions): Provided
         management: 'provided' as const,
         registrationAccessToken: '',
         registrationClientUri: '',
-        // The redirect URIs of such a client are known only to the identity provider.
+        // Only the identity provider knows the redirect URIs of a provided client.
         redirectUris: [],
         registeredAt: clock(),
       };
@@ -61,7 +61,7 @@ export function createProvidedClients(options: ProvidedClientsOptions): Provided
   };
 }
 
-/** Returns the authentication method with which the identity provider accepts the credentials. Throws Problem. */
+/** Returns the method with which the client can authenticate at the token endpoint. Throws Problem. */
 async function verify(options: ProvidedClientsOptions, request: ProvideRequest): Promise<ClientAuthentication> {
   const failed = (cause?: unknown) => {
     options.metrics.dependencyFailures.inc({ dependency: 'identity-provider', kind: 'client-verification' });
@@ -95,8 +95,7 @@ type Judgement =
 /**
  * Presents a nonexistent authorization code. The identity provider authenticates the client before it checks the code
  * (RFC 6749 section 4.1.3), so `invalid_grant` proves that the credentials are accepted. The request has no side
- * effect. A client credentials grant would be worse: it would issue a token, and a client for sign-in may not be
- * allowed to use it.
+ * effect. A client credentials grant would issue a token, and a sign-in client may not be allowed to use it.
  */
 async function attempt(
   { addresses, timeout }: ProvidedClientsOptions,
@@ -122,8 +121,8 @@ async function attempt(
 }
 
 // For a wrong secret, Keycloak sends unauthorized_client, and Auth0 sends access_denied. An authenticated client also
-// gets unauthorized_client if it may not use authorization codes. Such a client is refused too, because people could
-// not sign in with it.
+// gets unauthorized_client if it may not use the authorization code grant. The token handler refuses such a client too,
+// because people could not sign in with it.
 const refusals = new Set(['invalid_client', 'unauthorized_client', 'access_denied']);
 
 function judge(error: unknown): Judgement {

@@ -25,11 +25,13 @@ export type RegisterOutcome =
   | { kind: 'token-refused' | 'refused'; code: string | undefined }
   /** The identity provider has no dynamic registration. */
   | { kind: 'unsupported' }
-  /** The identity provider failed, or sent an invalid response. If `mayExist` is true, it may have created a client. */
+  /**
+   * The identity provider failed, or sent an invalid response. If `mayExist` is true, a client may have been created.
+   */
   | { kind: 'failed'; mayExist: boolean; cause: unknown };
 
 export type ChangeOutcome =
-  /** `client` has the latest credentials that the identity provider issued. Absent if these credentials are unknown. */
+  /** `client` has the latest credentials that the identity provider issued. Absent if the credentials are unknown. */
   | { kind: 'changed' | 'failed'; client?: StoredRegistration }
   | { kind: 'refused'; code: string | undefined }
   /** The identity provider no longer accepts the registration access token. */
@@ -101,7 +103,7 @@ async function register(
   const post: { sent: boolean; status?: number } = { sent: false };
   const fetch: oidc.CustomFetch = async (url, init) => {
     if (init.method !== 'POST') return addresses.fetch(url, init, 'discovery');
-    // `rebase` throws for a URL outside the identity provider. `sent` must then remain false.
+    // Called first, so that `sent` remains false if `rebase` throws for a URL outside the identity provider.
     const target = addresses.rebase(url).href;
     post.sent = true;
     const response = await addresses.fetch(target, init, 'registration');
@@ -109,7 +111,7 @@ async function register(
     return response;
   };
   try {
-    // For a mapped issuer, `discover` requires an exact match of the issuer. openid-client does not require it.
+    // For a mapped issuer, `discover` requires an exact match, which openid-client does not check.
     if (addresses.mappedIssuer(realm) !== undefined) await discover(realm);
     const registered = await oidc.dynamicClientRegistration(addresses.issuer(realm), { ...metadata }, undefined, {
       initialAccessToken,
@@ -195,13 +197,14 @@ async function change(manage: Manage, client: StoredRegistration, metadata: Clie
   if (changed) return { kind: 'changed', client: { ...changed.client, redirectUris } };
   if (status === 400 || status === 403 || status === 422) return { kind: 'refused', code: errorCode(body) };
   if (isGone(status)) return { kind: status === 401 ? 'lost' : 'gone' };
-  // The identity provider may have changed the client and replaced its token. Reading the client shows whether it did.
+  // The identity provider may have changed the client and replaced its token. Reading the client shows whether it was
+  // changed.
   const read = await attempt(manage, 'GET', client);
   if (isGone(read.status)) return { kind: read.status === 401 ? 'lost' : 'gone' };
   const present = readClient(client, read.status, read.body);
   if (!present) return { kind: 'failed' };
   const isChanged = new Set(present.redirectUris).symmetricDifference(new Set(redirectUris)).size === 0;
-  // The read may have replaced the token too, because Keycloak's registration access tokens can be used only once.
+  // In Keycloak, a registration access token can be used only once. The read may therefore have replaced the token too.
   if (!isChanged) return { kind: 'failed', client: present.client };
   return { kind: 'changed', client: { ...present.client, redirectUris } };
 }

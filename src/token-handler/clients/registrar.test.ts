@@ -28,7 +28,7 @@ beforeAll(async () => {
   access = await startTracedAccess();
   proxy = await startFaultProxy(access.url.replace('/auth', ''), {
     scripted: deleteAsAdministrator,
-    // Reads of the keys that verify bearer tokens are not counted, because they can happen at any time.
+    // Does not count reads of the keys that verify bearer tokens, because they can happen at any time.
     uncounted: (path) => path.includes('/realms/core/'),
   });
   platform = await startTestPlatform({ access });
@@ -77,7 +77,7 @@ async function deleteAsAdministrator({ method, url, headers }: IncomingMessage):
   return 204;
 }
 
-/** Breaks the `at`-th call to the identity provider from now, or `times` calls that begin with it. */
+/** Breaks `times` consecutive calls to the identity provider. The first is the `at`-th call from now. */
 async function breakCall(fault: Fault, at: number, times = 1): Promise<void> {
   await proxy.break(fault, { at, times });
 }
@@ -89,8 +89,8 @@ async function stored() {
 }
 
 /**
- * Expects that the stored client works, that no other client is at the identity provider, and that the token handler
- * can still change the client.
+ * Expects that the stored client works, that the identity provider has no other client, and that the token handler can
+ * still change the client.
  */
 async function expectWhole(redirectUris: string[]) {
   const { oidcClientId, clientSecret } = await stored();
@@ -116,8 +116,7 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Makes all registration attempts so old that their requests must have ended. The module `upkeep.ts` then records the
- * attempts as lost.
+ * Backdates all registration attempts, so that their requests must have ended. `upkeep.ts` then records them as lost.
  */
 const loseAttempts = () => handler.rows("UPDATE registration_attempts SET started = started - interval '1 day'");
 

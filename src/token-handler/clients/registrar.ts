@@ -51,8 +51,8 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       const redirectUris = [...new Set([...client.redirectUris, ...(authCallbackUrl ? [authCallbackUrl] : [])])];
       const issuer = options.mappedIssuer(tenant.realm) ?? null;
       const owner = { tenantId: tenant.id, clientId: client.id, realm: tenant.realm, issuer };
-      // The attempt is recorded first, which also proves that the database accepts writes. Without this proof, a new
-      // client might be created and then not be stored.
+      // Records the attempt first, which also proves that the database accepts writes. Otherwise, the identity provider
+      // might create a client that could then not be stored.
       const { id, clientName } = await store.begin({ ...owner, started: clock() });
       const metadata = clientMetadata(client, { name: clientName, redirectUris }, publicUrl);
       const outcome = await provider.register(tenant.realm, metadata, registrationToken);
@@ -92,8 +92,8 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
 }
 
 /**
- * Removes the stored attempt, or records that it failed if it may have created a client. Ignores errors: the attempt
- * then stays stored, and upkeep later records it as a leftover, even if it created no client.
+ * Removes the stored attempt. If the attempt may have created a client, records it as failed instead. Ignores errors:
+ * the attempt then stays stored, and upkeep later records it as a leftover, even if it created no client.
  */
 async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId: string, outcome: RegisterOutcome) {
   const { store, changed } = options;
@@ -103,8 +103,9 @@ async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId:
 }
 
 /**
- * Deletes leftovers of earlier attempts if the token permits it. In Keycloak, an administrator's token permits it, and
- * an initial access token does not. A refusal is therefore usual, and the leftover stays recorded. Never throws.
+ * Deletes leftovers of earlier attempts if the token permits it. In Keycloak, an administrator's token permits
+ * deletion, but an initial access token does not. Refusals are therefore common, and a refused leftover stays recorded.
+ * Never throws.
  */
 async function deleteLeftovers(options: RegistrarOptions, owner: Owner, token: string): Promise<void> {
   const { leftovers, provider, log } = options;
@@ -152,7 +153,8 @@ async function keep(
   try {
     await store.replace(registration, attemptId, event);
   } catch (error) {
-    // The earlier registration remains in use, or the new registration if only the result of the commit was lost.
+    // The earlier registration stays in use. If only the response to the commit was lost, the new registration is in
+    // use, and `discard` does nothing.
     background.untilDone(
       { task: 'discard unused client', client: clientId, tenant: tenantId, oidcClientId },
       async () => {

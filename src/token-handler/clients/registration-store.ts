@@ -39,9 +39,9 @@ export interface RegistrationStore {
    * nothing if the client was stored after all.
    */
   discard(registration: Registration, attemptId: string, now: Date): Promise<void>;
-  /** Locks the registration while `work` runs, and stores the registration that `work` returns as `changed`, if any. */
+  /** Locks the registration while `work` runs. If `work` returns a registration as `changed`, stores it. */
   change<T>(tenantId: string, clientId: string, work: ChangeWork<T>): Promise<T>;
-  /** Stores a change that `change` could not commit. Does nothing if the registration has changed in the meantime. */
+  /** Stores a change that `change` failed to commit. Does nothing if the registration has changed in the meantime. */
   save(registration: StoredRegistration): Promise<void>;
 }
 
@@ -198,7 +198,7 @@ WITH deletion AS (DELETE FROM client_deletions WHERE tenant_id = $1 AND oidc_cli
 quarantined AS (DELETE FROM quarantine q USING deletion d WHERE q.kind = 'client-deletion' AND q.item = d.id::text)
 DELETE FROM client_leftovers WHERE tenant_id = $1 AND oidc_client_id = $2`;
 
-/** SQL that converts the parameter `$1`, a registration from `asJson`, into the row `given`. */
+/** SQL that converts the parameter `$1`, a registration as JSON (`asJson`), into a row named `given`. */
 const given = 'jsonb_populate_record(NULL::client_registrations, $1) AS given';
 
 /** Returns a sealed registration as JSON, with column names as keys. */

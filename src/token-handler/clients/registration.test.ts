@@ -57,7 +57,7 @@ describe('a sealed registration', () => {
   ])('cannot be opened in a row %s', (_, changes) => {
     const row = { ...sealed, ...changes };
     expect(() => openRegistration(keys, row)).toThrow(KeyRingError);
-    // A registration cannot be opened if its secret belongs to another row, even if its token belongs to this row.
+    // A registration with the secret of another row cannot be opened, even if the token belongs to this row.
     const registrationAccessToken = sealToken(keys, row, 'the token');
     expect(() => openRegistration(keys, { ...row, registrationAccessToken })).toThrow(KeyRingError);
   });

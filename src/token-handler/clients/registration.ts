@@ -1,6 +1,6 @@
 // Defines registrations and their event. A registration is the OAuth client that represents a configured client in a
-// tenant's realm. Its secret and token are sealed for that OAuth client, so they cannot be opened if they are copied to
-// another row.
+// tenant's realm. Its secret and token are sealed (encrypted) for that OAuth client, so that a copy in another row
+// cannot be opened.
 import type { Caller } from '../../service/auth/identity.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import type { Client } from './client.ts';
@@ -46,7 +46,7 @@ export interface Registration {
 }
 
 export interface StoredRegistration extends Registration {
-  /** Increased by each change of the registration, but not if its secrets are only sealed with another key. */
+  /** Each change of the registration increases the revision. Sealing its secrets with another key does not. */
   revision: number;
 }
 

@@ -61,8 +61,8 @@ async function stored(clientId: string): Promise<StoredRegistration> {
 }
 
 /**
- * True if the client can authenticate. The identity provider then sends 400, because the refresh token is invalid. If
- * the client cannot authenticate, it sends 401.
+ * True if the client can authenticate. The status is then 400, because the refresh token is invalid. If the client
+ * cannot authenticate, the status is 401.
  */
 async function works({ oidcClientId, clientSecret }: StoredRegistration) {
   const answer = await fetch(`${handler.platform.access.issuer('demo')}/protocol/openid-connect/token`, {

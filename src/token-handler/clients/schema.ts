@@ -38,8 +38,7 @@ function registerBody(redirectUri: z.ZodType<string, string>) {
         .string()
         .min(1, 'must not be empty')
         .max(8_192, 'must have at most 8192 characters')
-        // The token is sent in a header. The pattern accepts all characters that RFC 6750 section 2.1 allows, and some
-        // more.
+        // The token is sent in a header. The pattern accepts a few more characters than RFC 6750 section 2.1 allows.
         .regex(/^[\x21-\x7e]*$/, 'must be a token')
         .optional()
         .meta({ description: "An initial access token of the tenant's realm; not stored" }),

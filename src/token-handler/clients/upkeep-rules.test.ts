@@ -31,7 +31,7 @@ let now: number;
 let log: CapturedLog;
 let metrics: Metrics;
 let upkeep: ReturnType<typeof startUpkeep> | undefined;
-/** `removed` and `sent` record the requested deletions and the events; `remove` and `accept` decide their outcomes. */
+/** `removed` and `sent` record the requested deletions and the events. `remove` and `accept` decide their outcomes. */
 let removed: unknown[];
 let sent: unknown[];
 let remove: () => Promise<'removed' | 'refused'>;
@@ -180,7 +180,8 @@ describe('an event', () => {
     await hasLogged('event failed, retrying', 2);
     const second = linesWith('event failed, retrying')[1];
     expect(second).toMatchObject({ ...about, attempts: 2 });
-    // The second wait is between half of `longestRetry` and `longestRetry`, because twice `firstRetry` exceeds it.
+    // Twice `firstRetry` exceeds `longestRetry`. The second wait is therefore between half of `longestRetry` and
+    // `longestRetry`.
     expect(second?.retryInMs).toBeGreaterThanOrEqual(750);
     expect(second?.retryInMs).toBeLessThanOrEqual(1_500);
     accept = async () => undefined;

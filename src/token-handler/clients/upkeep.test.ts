@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await proxy.heal();
-  // Waits until the events of the previous test are sent. Otherwise this test would count them too.
+  // Waits until the events of the previous test are sent, so that this test does not count them.
   await expect.poll(pending('client_events')).toEqual([]);
   await events.query('TRUNCATE seen_events');
 });

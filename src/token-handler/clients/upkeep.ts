@@ -1,7 +1,7 @@
 // Completes the work that registrations leave behind. Every pod deletes replaced clients at the identity provider,
-// sends events, records interrupted registrations, and encrypts secrets again after a key rotation. A row stays until
-// its work is done, or until the identity provider has rejected the client's token. A row is quarantined after repeated
-// refusals.
+// sends events, records interrupted registrations, and encrypts secrets again after a key rotation. The row of a task
+// stays until the task is done, or until the identity provider has rejected the client's token. A row is quarantined
+// after repeated refusals.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Events } from '../../platform/events.ts';
@@ -37,7 +37,10 @@ export interface UpkeepPace {
    */
   firstRetry: number;
   longestRetry: number;
-  /** Time for which no other pod claims a claimed row. Must be longer than a call to another service takes. */
+  /**
+   * After a pod has claimed a row, no other pod claims it for this time. Must exceed the duration of a call to another
+   * service.
+   */
   lease: number;
   /** Age at which an unfinished attempt to register counts as interrupted. */
   attempt: number;
@@ -51,7 +54,7 @@ const defaultPace: UpkeepPace = {
   longestRetry: 3_600_000,
   lease: 60_000,
   attempt: 300_000,
-  // With the waits between the attempts, a row is quarantined after at most 45 minutes.
+  // Together with the waits between them, ten refusals take at most 45 minutes.
   refusals: 10,
 };
 
@@ -102,7 +105,7 @@ export function startUpkeep(options: UpkeepOptions) {
 
   const loop = run();
   return {
-    /** Looks for work without waiting for the next poll. Call it after a commit that added rows. */
+    /** Looks for work now instead of at the next poll. Call this after a commit that added rows. */
     nudge: (): void => nudged.abort(),
     /** Starts no more work, and resolves when no work is running. */
     async stop(): Promise<void> {
@@ -166,7 +169,7 @@ function describe(row: Deletion | PendingEvent): object {
 
 async function removeClient({ provider, keys, leftovers, clock, log }: Context, deletion: Deletion): Promise<void> {
   // A client without a URI was provided by an administrator, and must not be deleted. An older version of the token
-  // handler may have scheduled its deletion by mistake.
+  // handler may have scheduled the deletion by mistake.
   if (deletion.registrationClientUri === '') return;
   const outcome = await provider.remove({ ...deletion, registrationAccessToken: openToken(keys, deletion) });
   if (outcome === 'removed') log.info(describe(deletion), 'replaced client deleted at the identity provider');
@@ -191,8 +194,8 @@ async function sendEvent({ events }: Context, { id, tenantId, name, payload, cre
 }
 
 /**
- * Logs registration attempts whose response was lost, so that operators look for unused clients: RFC 7591 has no call
- * that lists clients.
+ * Logs registration attempts whose response was lost, so that operators look for unused clients. The token handler
+ * cannot find these clients itself, because RFC 7591 has no call that lists clients.
  */
 async function recordLostAttempts({ leftovers, clock, pace, log }: Context): Promise<void> {
   for (const attempt of await leftovers.recordLostAttempts(after(clock(), -pace.attempt)))
