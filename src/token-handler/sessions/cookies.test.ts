@@ -1,5 +1,5 @@
 // Tests how cookies are read. Generates Cookie headers from names and values, and compares the values that are read
-// with the generated values. Also tests which session cookie counts if other hosts of the domain have set cookies of
+// with the generated values. Also tests which session cookie is used if other hosts of the domain have set cookies of
 // the same name.
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';

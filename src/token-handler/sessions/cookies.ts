@@ -19,8 +19,8 @@ export interface SessionCookie {
   secrets: string[];
   /**
    * Returns the value of the session cookie in a Cookie header. Returns undefined if no value has a valid signature, or
-   * if several do. Of several such values, all but one come from another host of the domain, and the header does not
-   * show which (RFC 6265 section 8.6).
+   * if several have one. Another host of the domain may have set all but one of them, and the header does not show
+   * which (RFC 6265 section 8.6).
    */
   valueIn(cookieHeader: string | undefined): string | undefined;
   /** Returns the handle of the session whose cookie `valueIn` returns. */
@@ -34,7 +34,7 @@ interface VerifiedCookie {
 
 /**
  * Maximum number of session cookies in a Cookie header. Another host of the domain can set any number of cookies of
- * this name. A header with more session cookies counts as a header without a session.
+ * this name. A request with more session cookies has no session.
  */
 const mostValues = 4;
 
@@ -118,7 +118,7 @@ export const csrfCookie = 'XSRF-TOKEN';
 
 type CsrfSession = Pick<Session, 'handle' | 'csrfSecret'>;
 
-/** Returns the session's CSRF token: an HMAC of its handle. Each session has its own key for this HMAC. */
+/** Returns the session's CSRF token: an HMAC of the session's handle. Each session has its own key for this HMAC. */
 export function csrfToken({ handle, csrfSecret }: CsrfSession): string {
   return createHmac('sha256', csrfSecret).update(handle).digest('base64url');
 }

@@ -43,7 +43,7 @@ async function pass(milliseconds: number): Promise<void> {
     await turn();
   }
 }
-/** Makes the store stop confirming sessions, although it still claims to track changes. */
+/** Simulates a store that claims to track changes, but no longer confirms sessions. */
 const silence = () => {
   store.trackedUntil = performance.now();
 };

@@ -1,6 +1,6 @@
 // Calls listeners when their session has ended, for any reason and on any replica. If the store has not confirmed a
-// session for four seconds, the session counts as ended, because another replica may have revoked it. This class itself
-// ends no session.
+// session for four seconds, the session counts as ended, because another replica may have revoked it. This class only
+// watches: it never ends a session in the store.
 import type { FoundSession } from './session.ts';
 import type { TokenStore } from './store.ts';
 
@@ -12,7 +12,7 @@ export interface WatchedSessions {
 
 interface Watched {
   listeners: Set<() => void>;
-  /** The last time at which the session is known to have existed, by `performance.now()`. */
+  /** Value of `performance.now()` when the session was last known to exist. */
   confirmed: number;
   isReading: boolean;
 }

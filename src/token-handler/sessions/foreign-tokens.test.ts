@@ -34,7 +34,7 @@ afterAll(async () => {
   await Promise.all([access.close(), redis.close(), door.close()]);
 });
 
-/** Returns an ID token of the session's person. It is valid, except for the given claims and options. */
+/** Returns an ID token of the session's person that is valid, except for the given claims and options. */
 function idToken(claims: JWTPayload = {}, options: ForeignToken = {}): Promise<string> {
   const own = { sub: session.session.user.id, aud: audience, azp: audience, typ: 'ID' };
   return access.foreignToken({ ...own, ...claims }, options);

@@ -55,9 +55,9 @@ function sessionGuard(name: string, find: (request: IncomingMessage) => Finding)
 }
 
 /**
- * Rejects a request whose tenant header names a tenant other than the session's. A proxy sets this header to restrict a
- * domain to one tenant; `header` is its name. Works only after `liveSession` or `seenSession`. Throws Problem
- * `unauthenticated`.
+ * Rejects a request whose tenant header names another tenant than the session's. A proxy sets this header to restrict a
+ * domain to one tenant. `header` is the name of the tenant header. Works only after `liveSession` or `seenSession`.
+ * Throws Problem `unauthenticated`.
  */
 export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard {
   async function checkNamed(named: string, tenantId: string): Promise<void> {
@@ -110,14 +110,14 @@ export function sessionOf({ locals }: HttpResponse): LiveSession {
   return locals.session;
 }
 
-/** Finds a tenant by its URN, or by its name. The name may be in any case, or in kebab-case. */
+/** Finds a tenant by URN or by name. The name may be in any case, or in kebab-case. */
 export function findTenant(tenants: TenantLookup, text: string): Promise<Tenant | undefined> {
   return text.startsWith('urn:') ? tenants.byId(text) : tenants.byName(text);
 }
 
 /**
- * Returns the value of the tenant header, or undefined if the request does not have it. `header` is the name of the
- * header.
+ * Returns the value of the tenant header, or undefined if the request has no such header. `header` is the header's
+ * name.
  */
 export function tenantHeader({ headers }: IncomingMessage, header: string): string | undefined {
   const value = headers[header.toLowerCase()];

@@ -28,7 +28,7 @@ describe('the limits of the routes of sessions', () => {
     });
 
   it('a person over the limit gets 429 in all of their sessions, and other people do not', async () => {
-    // A sign-in of `world` reads the list once.
+    // Each `world.signIn` lists the person's sessions once, which counts toward the limit.
     await start({ SESSION_REQUEST_LIMIT: '6' });
     const [one, two] = [await world.signIn(), await world.signIn()];
     const other = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
@@ -62,7 +62,7 @@ describe('the limits of the routes of sessions', () => {
   });
 
   it('by default, leave room for three times as many reads as 100 tabs that each poll once a minute', async () => {
-    // An empty setting has its default.
+    // An empty value means the default.
     await start({ SESSION_REQUEST_LIMIT: '' });
     const { browser } = await world.signIn();
     const tabs = await Promise.all(Array.from({ length: 100 }, () => world.sessions(browser)));

@@ -104,7 +104,7 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
 
 function createIndex(now: () => number): SessionIndex {
   const indexes = new Expiring<Map<string, number>>(now);
-  /** Expiry of removed entries. */
+  /** Expiry times of removed entries. A list can continue after a removed entry while its position is kept. */
   const positions = new Expiring<number>(now);
   return {
     async enter(names, handle, until, time) {
@@ -141,7 +141,7 @@ function createIndex(now: () => number): SessionIndex {
 
 const positionKey = (name: string, handle: string) => `${name} ${handle}`;
 
-/** Sorts entries in the order of Redis: by expiry, and entries with the same expiry by their handles. */
+/** Sorts entries in the order of Redis: by expiry, latest first, and then by handle. */
 function latestFirst([one, a]: [string, number], [other, b]: [string, number]): number {
   return b - a || (one < other ? 1 : -1);
 }

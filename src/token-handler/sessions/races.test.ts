@@ -30,7 +30,7 @@ const refresh = (): Refresh => async () => {
   return { kind: 'refreshed', response };
 };
 
-/** Returns tokens whose refresh is due. Each request of such a session begins a refresh. */
+/** Returns tokens that are due for a refresh. Each request of a session with such tokens begins a refresh. */
 const due = () => ({
   accessToken: 'access',
   accessIssued: Date.now() - 290_000,
@@ -89,7 +89,7 @@ describe('a session that ends during refreshes, touches and requests', () => {
     await raceMany(all, races);
     expect(refreshes).toBeGreaterThan(races / 10);
     const left = String(await redis.command('KEYS', '{sess:*'));
-    // Only the sample session, which has two keys, remains.
+    // Only the two keys of the sample session remain.
     expect(left.split(',').filter((key) => key !== '')).toHaveLength(2);
     await Promise.all(all.map((replica) => replica.close()));
   });

@@ -1,5 +1,5 @@
-// Tests how the record of a session is stored: it is encrypted, its key contains a digest of the cookie's id, and it is
-// kept no longer than the session may last.
+// Tests how the record of a session is stored: the record is encrypted, its key contains a digest of the cookie's id,
+// and it is kept no longer than the session may last.
 import type { SessionData, Store } from 'express-session';
 import { describe, expect, it } from 'vitest';
 import { createKeyRing } from '../../service/keys/key-ring.ts';

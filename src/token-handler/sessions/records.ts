@@ -11,7 +11,7 @@ declare module 'express-session' {
   interface SessionData {
     /** Set at sign-in. The session is live only while its tokens exist in the store. */
     signedIn?: SignedInSession;
-    /** The last sign-ins of this browser. They are needed if the browser reloads a callback. */
+    /** The last sign-ins of this browser, in case it reloads a callback. */
     landings?: Landing[];
   }
 }
@@ -23,7 +23,7 @@ export interface Landing {
   url: string;
 }
 
-/** `maxAge` is in milliseconds. The record usually expires earlier, at the same time as the token set. */
+/** `maxAge` is in milliseconds. The record usually expires earlier, together with the token set. */
 export function createRecords(client: RecordClient, keys: KeyRing, maxAge: number): Store {
   const encrypted: RecordClient = {
     async get(id) {

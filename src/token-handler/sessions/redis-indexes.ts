@@ -1,5 +1,5 @@
 // Indexes of sessions in Redis: sorted sets of handles by expiry. The indexes of `SessionIndex` list the sessions of a
-// tenant, of a person, or of a session at the identity provider. A session that is in no such index could not be
+// tenant, of a person, or of a session at the identity provider. A session that is missing from them could not be
 // revoked. One more index contains all sessions and is only used to count them.
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
@@ -32,16 +32,16 @@ export function createIndex(redis: Redis): SessionIndex {
 }
 
 /**
- * Keys of the parts of the index of all sessions. In a Redis Cluster, the parts are on different nodes, so that no
- * single node gets all writes.
+ * Keys of the parts of the index of all sessions. In a Redis Cluster, the parts are on different nodes, so that no node
+ * gets all writes.
  */
 const openIndexes = Array.from({ length: 16 }, (_, part) => `{sessions:open:${part}}`);
 const openIndexOf = (handle: string) => openIndexes[handle.charCodeAt(0) % openIndexes.length] as string;
 
 /**
- * Counts the sessions with the index of all sessions. The index entry is written after the session's own keys, and this
- * write may be lost: a sign-in neither waits for it nor fails with it. The next recorded request of the session writes
- * the entry again.
+ * Counts the sessions with the index of all sessions. The index entry is written after the session's own keys. A
+ * sign-in does not wait for this write and succeeds without it, so the entry may be missing until the session's next
+ * recorded request writes it again.
  */
 export function createOpenSessions(redis: Redis) {
   return {
@@ -63,7 +63,7 @@ export function createOpenSessions(redis: Redis) {
 
 /**
  * Adds a session to an index, and removes expired entries. Returns the number of entries. KEYS: index. ARGV: handle,
- * until, now.
+ * expiry of the entry, now.
  */
 const enterScript = defineScript(`
 redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
@@ -78,9 +78,10 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 return redis.call('ZCARD', KEYS[1])`);
 
 /**
- * Returns one page of an index, or nil if the position of the previous page's last handle is unknown. If the entry of
- * that handle was removed, adds it again and removes it in the end, because Redis then finds the entries that follow
- * it. KEYS: index, position of that handle. ARGV: size of the page, last handle of the previous page or ''.
+ * Returns one page of an index: the entries after the last handle of the previous page. Returns nil if the position of
+ * that handle is unknown. If the entry of that handle was removed, adds it again while the script runs, so that Redis
+ * finds the entries after it. KEYS: index, position of that handle. ARGV: size of the page, last handle of the previous
+ * page or ''.
  */
 const entriesScript = defineScript(`
 local rank = -1
@@ -99,8 +100,8 @@ if removed then redis.call('ZREM', KEYS[1], ARGV[2]) end
 return entries`);
 
 /**
- * Removes an entry of an index, unless it expires after `until`. KEYS: index, and a key that keeps the entry's
- * position, if it is to be kept. ARGV: handle, until, milliseconds for which the position is kept.
+ * Removes an entry of an index, unless the entry expires after `until`. KEYS: index, and optionally a key under which
+ * the entry's position is kept. ARGV: handle, until, milliseconds for which the position is kept.
  */
 const removeScript = defineScript(`
 local kept = redis.call('ZSCORE', KEYS[1], ARGV[1])

@@ -1,9 +1,9 @@
 // Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes.
-// `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does.
+// `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire together with the session.
 // `{sess:<handle>}:alive` is the heartbeat of an attempt to refresh the session: while this key exists, the attempt is
-// running. The scripts change a session atomically. Times are in milliseconds. They come from the caller's clock,
-// except for the time of a refresh intent, which comes from Redis. The indexes `{sessions:open:<n>}` contain all
-// sessions with their expiry, so that they can be counted (decision 0060).
+// running. The scripts change a session atomically. Times are in milliseconds, by the caller's clock. Only the time of
+// a refresh intent is by the clock of Redis. The indexes `{sessions:open:<n>}` contain all sessions with their expiry,
+// so that they can be counted (decision 0060).
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
 import { createIndex, createOpenSessions } from './redis-indexes.ts';
@@ -36,7 +36,7 @@ const handleIn = (key: string) => key.slice(key.indexOf(':') + 1, key.indexOf('}
 
 /** Milliseconds for which a heartbeat is kept. */
 const lifeTime = 5_000;
-/** For this many milliseconds after a lost connection to Redis, heartbeats of other replicas may be missing. */
+/** Milliseconds after the connection to Redis was lost during which other replicas' heartbeats may be missing. */
 const settleTime = 3_000;
 
 function createTokenStore(redis: Redis, idle: number): TokenStore {
@@ -118,8 +118,8 @@ end
 `;
 
 // Sets the expiry of the tokens and of the record, and returns it. Returns 0 if the session has ended. If the pod's
-// clock is ahead of Redis, uses the time of Redis. Such a pod could otherwise end a session early while another pod
-// refreshes it.
+// clock is ahead of Redis, uses the time of Redis. The pod could otherwise end a session early while another pod
+// refreshes the session.
 const expire = `${time}
 local function expire(asked, idle)
   local now = math.min(asked, time())
@@ -175,8 +175,8 @@ redis.call('DEL', KEYS[1], KEYS[2])
 return 1`);
 
 /**
- * Ends a refresh, and stores its tokens. ARGV: intent, sealed or '', limit, now, idle. Returns the expiry, or 0 if the
- * session has ended or has another intent.
+ * Ends a refresh attempt, and stores its tokens. ARGV: intent, sealed or '', limit, now, idle. Returns the expiry, or 0
+ * if the session has ended or has another intent.
  */
 const concludeScript = defineScript(`${expire}
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
@@ -194,7 +194,7 @@ local live = redis.call('EXISTS', KEYS[1])
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 return live`);
 
-/** Stores a value as a mark unless its value is equal or greater. KEYS: mark. ARGV: value, lifetime in ms. */
+/** Stores a value in a mark, unless the mark has an equal or greater value. KEYS: mark. ARGV: value, lifetime in ms. */
 const raiseScript = defineScript(`
 local value = redis.call('GET', KEYS[1])
 if not value or tonumber(value) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end

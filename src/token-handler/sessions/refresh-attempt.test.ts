@@ -1,6 +1,6 @@
 // Tests one attempt to refresh tokens. The refresh token must be sent at most once, and only after the store has
-// confirmed an intent. Also tests how each outcome is stored. The store is in memory. The tests make the store and the
-// identity provider fail.
+// confirmed the attempt's intent to send it. Also tests how each outcome is stored. The store is in memory. The tests
+// make the store and the identity provider fail.
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createMemorySessions, type MemorySessions, settle } from '../../../test/support/memory-sessions.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -62,7 +62,7 @@ const stored = ({ session }: FoundSession) => world.sessions.read(session.handle
 
 interface Disturbance {
   times: number;
-  /** True if the store completes the change, and the call fails only afterwards. */
+  /** True if the call fails only after the store has made the change. */
   isDone: boolean;
   error?: Error;
 }
@@ -351,7 +351,7 @@ describe('a running attempt', () => {
     const before = timers();
     const run = attempts.run(found);
     await settle();
-    // Timers of the test runner may end meanwhile.
+    // Fewer timers are fine, because timers of the test runner may have ended.
     expect(timers()).toBeLessThanOrEqual(before);
     respond(refreshed);
     await run;

@@ -1,7 +1,7 @@
 // Runs one attempt to refresh the tokens of a session: waits for a slot, writes the intent to the store, sends the
 // refresh token once, and stores the outcome. If the process dies, the intent stays, so no replica sends the token
-// again. Each write names its intent. If a process was paused and another attempt has begun in the meantime, late
-// writes of the paused process therefore change nothing.
+// again. Each write names the attempt's intent. If the process was paused and another attempt has begun in the
+// meantime, late writes therefore change nothing.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -48,8 +48,8 @@ export class RefreshAttempts {
   readonly #options: AttemptOptions;
   readonly #stop = new AbortController();
   /**
-   * Handles of the sessions for which this replica tried to write an intent that the store did not confirm. The refresh
-   * tokens of these sessions were not sent.
+   * Handles of sessions whose refresh intent this replica withdraws, because the store did not confirm it. Their
+   * refresh tokens were not sent.
    */
   readonly #unconfirmed = new Set<string>();
 
@@ -57,7 +57,7 @@ export class RefreshAttempts {
     this.#options = options;
   }
 
-  /** True while this replica withdraws an intent that the store may have written without confirming it. */
+  /** True while this replica withdraws an intent that the store has not confirmed but may have written. */
   isWithdrawing(handle: string): boolean {
     return this.#unconfirmed.has(handle);
   }
@@ -129,8 +129,8 @@ export class RefreshAttempts {
   }
 
   /**
-   * Sends the refresh token to the identity provider, except if the client was registered again. A new registration
-   * cannot use tokens of the old registration.
+   * Sends the refresh token to the identity provider. Does not send it if the client was registered again, because a
+   * new registration cannot use tokens of the old registration.
    */
   async #present(session: Session, tokens: TokenSet, refreshToken: string): Promise<RefreshOutcome> {
     const { registrations, relyingParty, log } = this.#options;
@@ -176,8 +176,8 @@ export class RefreshAttempts {
   }
 
   /**
-   * Writes to the store, and retries while the store is unavailable, until the time `until` at most. The session ends
-   * at that time anyway.
+   * Writes to the store. While the store is unavailable, retries until the time `until`, at which the session ends
+   * anyway.
    */
   async #write(until: number, work: () => Promise<unknown>): Promise<void> {
     const onFailure = (error: unknown) => {

@@ -2,8 +2,9 @@
 import prom from 'prom-client';
 
 /**
- * The outcomes of refreshes that are counted: the kinds of RefreshOutcome, and two more. `abandoned`: the replica died
- * during the attempt. `late`: the outcome was not stored, because the session had already ended or had other tokens.
+ * The outcomes that the metric of refreshes counts: the kinds of RefreshOutcome, and two more. `abandoned`: the replica
+ * died during the attempt. `late`: the outcome was not stored, because the session had already ended or had other
+ * tokens.
  */
 export const refreshOutcomes = [
   ...(['refreshed', 'refused', 'unused', 'client-refused', 'unknown', 'foreign'] as const),

@@ -21,10 +21,12 @@ beforeAll(async () => {
 });
 afterAll(() => access.close());
 
-/** The token requests so far: for each, the person whose session is refreshed, and a function that ends the request. */
+/**
+ * The token requests so far. Each entry has the person of the refreshed session, and a function that ends the request.
+ */
 type Running = { person: string; end(): void }[];
 
-/** Starts a replica. The test ends a token request of the replica with the function `end` of its entry in `running`. */
+/** Starts a replica. Each entry of `running` is a token request of this replica, which the test ends with `end`. */
 async function startReplica(): Promise<{ replica: SessionReplica; running: Running }> {
   const running: Running = [];
   let count = 0;

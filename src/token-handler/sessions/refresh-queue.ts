@@ -5,10 +5,10 @@ import { type Claim, createFairQueue, type FairQueue, type RefusalReason } from 
 import type { RefreshMetrics } from './refresh-metrics.ts';
 import type { Session } from './session.ts';
 
-/** Number of realms that may use all of their slots concurrently. */
+/** Number of realms that can use all of their slots at the same time. */
 const busyRealms = 16;
 const waiting = { total: 4_000, perTenant: 1_000, perMember: 250 };
-/** Milliseconds that a refresh may wait for a slot. A longer wait would not help the request that needs the token. */
+/** Maximum wait of a refresh for a slot, in milliseconds. The request that needs the token has given up by then. */
 const longestWait = 15_000;
 
 /**

@@ -413,7 +413,7 @@ describe('the end of the process', () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const before = timers();
     const closing = refresher.close();
-    // The timer that limits the wait of `close` does not keep the process alive, so Node does not list it.
+    // The timer that limits the wait of `close` does not keep the process alive, so Node does not list this timer.
     expect(timers()).toBe(before);
     await closing;
     expect(performance.now() - began).toBeLessThan(3_500);

@@ -32,8 +32,8 @@ const longestWait = 5_000;
 /** Milliseconds between two reads of a session that another replica refreshes. */
 const pollInterval = 200;
 /**
- * Milliseconds before the next attempt to refresh a session if the identity provider did not use the refresh token. A
- * Retry-After header in its response may lengthen the wait.
+ * Milliseconds before the next attempt to refresh a session, after an attempt that did not use the refresh token. A
+ * Retry-After header of the identity provider may lengthen the wait.
  */
 const pauseTime = 5_000;
 const most = 10_000;
@@ -56,13 +56,13 @@ export class Refresher {
     this.#attempts = new RefreshAttempts({ ...options, queue, metrics });
   }
 
-  /** Starts a refresh in the background, unless another attempt is running or an attempt has failed recently. */
+  /** Starts a refresh in the background, unless an attempt is running or has failed recently. */
   begin(found: FoundSession): void {
     const { handle } = found.session;
     if (found.tokens.refreshToken === undefined || found.state.intent !== undefined) return;
     if (this.#running.has(handle) || this.#attempts.isWithdrawing(handle) || this.#pauseOf(handle)) return;
     this.#run(found).catch((error: unknown) => {
-      // The queue has already counted the refusal. The next request of the session begins a refresh again.
+      // The queue has already counted this refusal. The next request of the session begins a refresh again.
       if (error instanceof Problem && error.slug === 'busy') return;
       this.#pause(handle, 'unused');
       this.#options.log.warn({ err: error, session: handle }, 'token refresh could not start');
@@ -78,8 +78,8 @@ export class Refresher {
   }
 
   /**
-   * Ends the session and returns true if its access token has expired and the replica that may have presented the
-   * refresh token writes no heartbeats.
+   * Ends a session whose access token has expired and whose refresh was interrupted: the replica that may have sent the
+   * refresh token writes no more heartbeats. Returns true if it has ended the session.
    */
   async endIfAbandoned({ session, tokens, state: { intent } }: FoundSession): Promise<boolean> {
     const { handle } = session;
@@ -94,7 +94,7 @@ export class Refresher {
       { session: handle, audit },
       'session ended: the replica that refreshed its tokens has died',
     );
-    // Removes the index entries of the session too, which `abandon` leaves.
+    // `abandon` leaves the session's index entries, which `end` removes.
     await this.#options.sessions.end(session);
     return true;
   }
@@ -133,7 +133,7 @@ export class Refresher {
     }
   }
 
-  /** Prevents attempts for a while. `milliseconds` is the wait that the identity provider asked for. */
+  /** Prevents attempts for a while. `milliseconds` is the minimum duration, as requested by the identity provider. */
   #pause(handle: string, reason: Pause['reason'], milliseconds = 0): void {
     this.#pauses.set(handle, { reason, until: this.#now() + Math.max(pauseTime, milliseconds) });
   }
@@ -144,7 +144,7 @@ export class Refresher {
   }
 
   /**
-   * Returns the problem to report while refreshes of the session are paused. The session does not end: it works again
+   * Returns the problem for a request while refreshes of its session are paused. The session continues: it works again
    * when the identity provider responds again, or when an administrator has registered the client again.
    */
   #noNewToken({ reason, until }: Pause): Problem {
@@ -156,7 +156,7 @@ export class Refresher {
   }
 }
 
-/** Returns the promise of the work that is already running for `key`, or starts `work`. */
+/** If work is already running for `key`, returns its promise. Otherwise starts `work`. */
 function shared<T>(running: Map<string, Promise<T>>, key: string, work: () => Promise<T>): Promise<T> {
   const present = running.get(key);
   if (present) return present;

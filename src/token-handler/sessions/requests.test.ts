@@ -111,7 +111,7 @@ describe('a revoked session', () => {
     expect(await one.call(cookie)).toBe('refused');
     const stopwatch = startStopwatch();
     await until(async () => (await two.call(cookie)) === 'refused');
-    // A replica without invalidation messages would end the session only after 4 s.
+    // Without invalidation messages, the replica would end the session only after 4 s.
     expect(stopwatch.stop()).toBeLessThan(3_000);
   });
 

@@ -90,8 +90,9 @@ const refusals = {
 };
 
 /**
- * Requires an administrator's bearer token, or the session cookie and, except on GET, the CSRF header. Limits the
- * requests of one address and of one person, because a list of sessions reads up to 100 of them from the store.
+ * Requires an administrator's bearer token, or the session cookie. With the cookie, methods other than GET also require
+ * the CSRF header. Limits the requests of one address and of one person, because listing sessions reads up to 100
+ * sessions from the store.
  */
 function callerGuards({ addressLimit, personLimit, bearer, tenant, seenSession, ...options }: SessionRouteOptions) {
   const administrator = [bearer, role('token-handler-admin'), tenant];
@@ -114,7 +115,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     method: 'get',
     path: '/token-handler/v1/sessions',
     audit: { unaudited: 'It only sets the CSRF cookie again.' },
-    // Reading the list sets the CSRF cookie again.
+    // A GET request has an effect, because it sets the CSRF cookie again.
     getHasEffects: true,
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     description:

@@ -1,4 +1,4 @@
-// Adds a session and its person to the log line and the audit event of a request that opens or ends the session.
+// Adds a session and its person to the log line and the audit event of the request that opens or ends the session.
 
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';

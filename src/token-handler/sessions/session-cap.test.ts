@@ -1,5 +1,5 @@
-// Tests that a person has at most 100 live sessions, and which sessions end beyond that. The store is in memory;
-// store.test.ts tests the number of entries in Redis, too.
+// Tests that a person has at most 100 live sessions, and which sessions end if there would be more. The store is in
+// memory. store.test.ts tests the number of entries in Redis.
 import { expect, it } from 'vitest';
 import {
   createMemorySessions,
@@ -42,7 +42,7 @@ it('sessions of other people and tenants do not count, and stay', async () => {
 it('sessions that have ended do not count', async () => {
   const world = createMemorySessions();
   const [first = ''] = await openSessions(world, 1);
-  // They end without a sign-out, so their entries stay in the index.
+  // These sessions end without a sign-out, so their index entries stay.
   for (let ended = 0; ended < 150; ended += 1)
     for (const handle of await openSessions(world, 1)) await world.store.tokens.end(handle);
   world.now += 60_000;

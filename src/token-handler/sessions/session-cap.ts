@@ -4,18 +4,18 @@ import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { FoundSession, Session } from './session.ts';
 
-/** Maximum number of live sessions of one person. A list of a person's sessions shows as many. */
+/** Maximum number of live sessions of one person. A list of a person's sessions has the same limit. */
 export const mostOfPerson = 100;
 
 interface PersonSessions {
-  /** Returns all live sessions of a person, and removes the index entries of ended ones. */
+  /** Returns all live sessions of a person, and removes the index entries of sessions that have ended. */
   ofUser(tenantId: string, userId: string, most: 'all'): Promise<FoundSession[]>;
   end(session: Session): Promise<boolean>;
 }
 
 /**
- * Ends the oldest sessions of the person, so that at most 100 remain. `latest` has just started and is not ended. Never
- * throws, because the sign-in has succeeded. If the store fails, the next sign-in tries again.
+ * Ends the oldest sessions of the person, so that at most 100 remain. `latest` has just started, and is never ended.
+ * Does not throw, because the sign-in has succeeded. If the store fails, the next sign-in of the person ends them.
  */
 export async function endOldest(latest: Session, sessions: PersonSessions, log: Logger): Promise<void> {
   const { handle, tenantId, user } = latest;

@@ -16,7 +16,7 @@ export function indexesOf({ tenantId, clientId, user, sid }: Session): string[] 
 }
 
 /**
- * Milliseconds for which the position of a removed entry is kept, so that people who end the sessions of a page can read
- * the next one.
+ * Milliseconds for which the position of a removed entry is kept. A caller who has ended all sessions of a page can
+ * then still read the next page.
  */
 export const positionLife = 3_600_000;

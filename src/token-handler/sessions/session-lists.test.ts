@@ -6,10 +6,10 @@ import { tenantIndex, userIndex } from './session-indexes.ts';
 
 const handlesOf = (found: { session: { handle: string } }[] | undefined) => found?.map(({ session }) => session.handle);
 
-/** Opens sessions, of which the latest expires last. Returns their handles, latest first. */
+/** Opens sessions, each of which expires later than the one before. Returns their handles, latest first. */
 const openMany = async (...given: Parameters<typeof openSessions>) => (await openSessions(...given)).toReversed();
 
-/** Sessions from a version that had no limit on the sessions of a person. */
+/** Creates sessions in memory without the cap of 100 sessions for a person, as in older versions. */
 const withoutCap = () =>
   createMemorySessions({
     prepare({ index }) {
@@ -153,7 +153,7 @@ it('an entry whose session has ended is removed, unless its sign-in may be incom
   expect(await entries()).toEqual([[session.handle], [session.handle]]);
   world.now += 1;
   expect(await world.sessions.ofTenant(tenantId, 10)).toEqual([]);
-  // Only the list that was read loses its outdated entry.
+  // The entry was removed only from the list that was read.
   expect(await entries()).toEqual([[], [session.handle]]);
 });
 

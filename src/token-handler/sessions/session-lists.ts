@@ -1,5 +1,5 @@
-// Reads lists of sessions. The store's indexes also have entries of sessions that have ended. Such an entry is removed
-// when it is read, and reading goes on until the page is full, so that a page without sessions is the end of the list.
+// Reads lists of sessions. The store's indexes also have entries of sessions that have ended. Reading a list removes
+// such entries, and continues until the page is full. An empty page is therefore the end of the list.
 import { Problem } from '../../service/http/problem.ts';
 import type { FoundSession } from './session.ts';
 import type { SessionIndex } from './store.ts';
@@ -8,7 +8,7 @@ export interface SessionListsOptions {
   index: SessionIndex;
   load(handle: string): Promise<FoundSession | undefined>;
   isAlive(found: FoundSession): boolean;
-  /** Returns the time until which an entry must expire to be removed if its session does not exist. */
+  /** Returns a time. If a session does not exist, its entry is removed, unless the entry expires after this time. */
   removedUntil(): number;
 }
 
@@ -16,7 +16,7 @@ export interface SessionListsOptions {
 export const allSessions = Number.MAX_SAFE_INTEGER;
 /** Number of sessions that a list reads concurrently. */
 const concurrent = 100;
-/** Number of entries of ended sessions that one call skips; then it returns the live sessions that it has found. */
+/** After this many entries, a call reads no further ones, and returns the live sessions that it has found. */
 const mostEntries = 2_000;
 
 export class SessionLists {
@@ -27,9 +27,9 @@ export class SessionLists {
   }
 
   /**
-   * Returns at most `top` live sessions, latest first. `after` is the last handle of the previous page. Returns undefined
-   * if the index does not know the position of `after`. Throws Problem `unavailable` if there are too many entries of
-   * ended sessions for one call. A later call finds fewer, because this one has removed them.
+   * Returns at most `top` live sessions, latest first. `after` is the last handle of the previous page. Returns
+   * undefined if the index does not know the position of `after`. Throws Problem `unavailable` if the call has read as
+   * many entries as it may and found no live session. The call has removed these entries, so a later call gets further.
    */
   async read(name: string, top: number): Promise<FoundSession[]>;
   async read(name: string, top: number, after: string | undefined): Promise<FoundSession[] | undefined>;

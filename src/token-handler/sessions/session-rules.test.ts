@@ -33,7 +33,7 @@ describe('a session ends', () => {
     expect(hardLimit(session, set({ refreshToken: 'r', refreshExpiry: now + 1_000_001 }))).toBe(now + 1_000_000);
     expect(hardLimit(session, set({ refreshToken: 'r' }))).toBe(now + 1_000_000);
     expect(hardLimit(session, set())).toBe(now + 300_000);
-    // The set has no refresh token, so its `refreshExpiry` does not count.
+    // Without a refresh token, `refreshExpiry` does not count.
     expect(hardLimit(session, set({ refreshExpiry: now + 900_000 }))).toBe(now + 300_000);
     expect(hardLimit(session, set({ accessExpiry: now + 2_000_000 }))).toBe(now + 1_000_000);
   });

@@ -56,7 +56,7 @@ export interface TokenSet {
 
 /** The unencrypted fields of a session in the store. */
 export interface SessionState {
-  /** Version of the token set, which each change of the set increases. */
+  /** Version of the token set. Each change of the token set increases the version. */
   version: number;
   /** Time at which the session ends even if requests continue. A refresh may postpone it. */
   limit: number;
@@ -125,7 +125,7 @@ export type RefreshOutcome =
   | { kind: 'unknown'; isTooLarge?: true }
   | { kind: 'refused' | 'client-refused' };
 
-/** The session's tokens before a refresh, for the comparison with the new tokens (OIDC Core 1.0, section 12.2). */
+/** The session's tokens before a refresh. The new tokens are compared with them (OIDC Core 1.0, section 12.2). */
 export interface OriginalTokens {
   /** The person's subject (`sub`) in the session. */
   subject: string;
@@ -152,8 +152,8 @@ export function expiryOf({ limit, touched }: Pick<SessionState, 'limit' | 'touch
 const assumedLifetime = 60_000;
 
 /**
- * Builds a token set from a token response. `previous` is the token set before the refresh. Its refresh token and ID
- * token are kept if the response has no new tokens of these kinds.
+ * Builds a token set from a token response. `previous` is the token set before the refresh. If the response has no new
+ * refresh token or ID token, the token of `previous` is kept.
  */
 export function tokenSetOf(response: TokenResponse, now: number, previous?: TokenSet): TokenSet {
   const refreshToken = response.refresh_token ?? previous?.refreshToken;
@@ -186,7 +186,10 @@ function refreshExpiryOf(response: TokenResponse, now: number, previous?: TokenS
   return isSame ? previous?.refreshExpiry : undefined;
 }
 
-/** Returns the token set without its refresh token. Such a set expires with its access token. */
+/**
+ * Returns the token set without its refresh token. A session with this token set ends when the access token expires, at
+ * the latest.
+ */
 export function withoutRefreshToken(set: TokenSet): TokenSet {
   const { refreshToken: _token, refreshExpiry: _expiry, ...rest } = set;
   return rest;
@@ -200,7 +203,7 @@ export function withoutRefreshToken(set: TokenSet): TokenSet {
 export function isRefreshDue({ accessIssued, accessExpiry }: TokenSet, handle: string, now: number): boolean {
   const longest = Math.min(60_000, (accessExpiry - accessIssued) / 4);
   const left = accessExpiry - now;
-  // Most calls return here, without computing the digest of the handle.
+  // Most calls return here, so they need not compute the digest of the handle.
   if (left >= longest) return false;
   return left < longest / 2 || left < longest * (1 - fractionOf(handle) / 2);
 }

@@ -14,7 +14,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { recordContext, recordKey } from './session.ts';
 import { indexesOf } from './session-indexes.ts';
 
-/** Returns a list in which the calls of one function of the token store are recorded. */
+/** Records the calls of one function of the token store. Returns the list of these calls. */
 function watch({ store: { tokens } }: MemorySessions, name: 'load' | 'touch') {
   const calls: unknown[][] = [];
   const real = tokens[name].bind(tokens) as (...given: unknown[]) => Promise<unknown>;
@@ -391,7 +391,7 @@ describe('a session', () => {
   });
 });
 
-/** Creates sessions in memory, and lets the test report changes of the store to them. */
+/** Creates sessions in memory. With `report`, the test reports changes of the store to these sessions. */
 function createReporting() {
   let listener = (_handle: string | null): void => undefined;
   const world = createMemorySessions({

@@ -1,6 +1,6 @@
 // Starts, finds, lists and ends sessions. Other folders use sessions only through this class. A session is found if the
-// store has its record and its tokens, if neither has expired, and if keys of the key ring decrypt both. Sessions stay
-// in a cache until the store reports a change, so most requests need no round trip.
+// store has its record and its tokens, if neither has expired, and if the key ring can decrypt both. Sessions stay in a
+// cache until the store reports a change, so most requests need no round trip.
 import type { IncomingMessage } from 'node:http';
 import type { SessionData, Store } from 'express-session';
 import { LRUCache } from 'lru-cache';
@@ -55,10 +55,10 @@ export class Sessions {
     maxSize: cacheSize,
     sizeCalculation: ({ tokens }) => 3_000 + tokens.accessToken.length + (tokens.idToken?.length ?? 0),
   });
-  /** The latest running read of each session. A reported change removes the entry, so the result is not cached. */
+  /** The latest running read of each session. A change removes its entry, so that the outdated result is not cached. */
   readonly #reads = new Map<string, symbol>();
   readonly #touchInterval: number;
-  /** Cached sessions with a recorded request. The store reports this change, which drops them from the cache. */
+  /** Cached sessions with a recorded request. The store reports this change, which removes them from the cache. */
   readonly #touched = new WeakSet<FoundSession>();
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
@@ -73,7 +73,7 @@ export class Sessions {
     this.#keys = keys;
     this.#clock = options.clock;
     this.#log = options.log;
-    // Recording a request makes all replicas drop the session from their caches, so only one is recorded per interval.
+    // A recorded request makes all replicas drop the session from their caches, so one per interval is recorded.
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);
@@ -81,7 +81,7 @@ export class Sessions {
       index: store.index,
       load: (handle) => this.#load(handle),
       isAlive: (found) => this.#isAlive(found),
-      // Keeps recent entries, because their sign-in may be incomplete. A session without an entry cannot be revoked.
+      // Keeps recent entries: their sign-in may still be running. A session without an entry could not be revoked.
       removedUntil: () => this.#now() + limits.maxAge - longestStart,
     });
     store.tokens.onChange((handle) => this.#drop(handle));
@@ -118,7 +118,7 @@ export class Sessions {
     return found && !(await this.#refresher.endIfAbandoned(found)) ? found : undefined;
   }
 
-  /** Returns a live session from the cache. The store has reported no change of this session since it was read. */
+  /** Returns a live session from the cache. The store has reported no change of this session since it was cached. */
   cached(handle: string): FoundSession | undefined {
     const found = this.#cache.get(handle);
     return found && this.#isAlive(found) ? found : undefined;
@@ -144,7 +144,7 @@ export class Sessions {
    */
   async start(session: Session, tokens: TokenSet): Promise<void> {
     const now = this.#now();
-    // The index entries are written first, because a live session that is in no index could not be revoked.
+    // Writes the index entries first, because a live session that is in no index could not be revoked.
     const { handle, absoluteExpiry, tenantId, user } = session;
     const sizes = await this.#store.index.enter(indexesOf(session), handle, absoluteExpiry, now);
     await this.#store.tokens.start(handle, this.seal(session, tokens), this.#now());
@@ -172,8 +172,8 @@ export class Sessions {
   }
 
   /**
-   * Returns a page of a tenant's sessions, latest first. `after` is the last handle of the previous page, whose session
-   * may have ended within the last hour. Returns undefined if the position of `after` is unknown.
+   * Returns a page of a tenant's sessions, latest first. `after` is the last handle of the previous page. Its session
+   * may have ended, but at most an hour ago. Returns undefined if the position of `after` is unknown.
    */
   async ofTenant(tenantId: string, top: number, after?: string): Promise<FoundSession[] | undefined> {
     return this.#lists.read(tenantIndex(tenantId), top, after);

@@ -49,7 +49,7 @@ it('a replica whose clock is 40 s ahead of Redis ends no session', async () => {
   await store.tokens.start(handle, { sealed: 'set 1', limit: now + 30_000 }, now);
   await store.tokens.claim(handle, 1, 'intent');
   expect(await store.tokens.touch(handle, now + 40_000, 0)).toBe(true);
-  // The refresh succeeds on the replica whose clock is right.
+  // The replica with the right clock completes the refresh.
   const next = { sealed: 'set 2', limit: now + hour };
   expect(await store.tokens.conclude(handle, 'intent', now, next)).toBe(true);
   expect((await store.tokens.load(handle))?.tokens).toMatchObject({ sealed: 'set 2', version: 2 });

@@ -34,9 +34,9 @@ export interface TokenStore {
   load(handle: string): Promise<StoredSession | undefined>;
   /** True if the result of `load` may be cached until `onChange` reports a change. */
   readonly isTracked: boolean;
-  /** While `isTracked` is true, all changes up to this time (by `performance.now()`) have been reported. */
+  /** While `isTracked` is true, the store has reported all changes up to this time, a value of `performance.now()`. */
   readonly trackedUntil: number;
-  /** Calls the listener with the handle of each changed session, or with null if it is unknown which have changed. */
+  /** Calls the listener with the handle of each changed session, or with null if any session may have changed. */
   onChange(listener: (handle: string | null) => void): void;
   /**
    * Records a request of the session. Does nothing if a request was recorded less than `interval` ago. Returns false if
@@ -44,8 +44,8 @@ export interface TokenStore {
    */
   touch(handle: string, now: number, interval: number): Promise<boolean>;
   /**
-   * Writes the intent to refresh this version of the token set. Repeating a successful claim with the same `intentId`
-   * succeeds too. Otherwise the result is:
+   * Writes the intent to refresh this version of the token set. A repeated claim with the same `intentId` succeeds
+   * again. Otherwise the result is:
    * - `held`: another attempt has already written its intent
    * - `changed`: the token set has another version
    * - `gone`: the session has ended
@@ -76,13 +76,13 @@ export interface TokenStore {
 /** Lists the sessions of a person, of a tenant, or of a session at the identity provider. */
 export interface SessionIndex {
   /**
-   * Adds the session to indexes. The entries may be dropped after `until`. Returns the number of entries of each index;
-   * some of them may be of sessions that have ended.
+   * Adds the session to indexes. The entries may be dropped after `until`. Returns the number of entries of each index,
+   * including entries of sessions that have ended.
    */
   enter(indexes: string[], handle: string, until: number, now: number): Promise<Map<string, number>>;
   /**
-   * Returns at most `top` handles, latest first. `after` is the last handle of the previous page; its entry may have
-   * been removed. Returns undefined if it was never in the index, or was removed more than an hour ago.
+   * Returns at most `top` handles, latest first. `after` is the last handle of the previous page. The entry of `after`
+   * may have been removed. Returns undefined if it was removed more than an hour ago, or never existed.
    */
   entries(index: string, top: number, after?: string): Promise<string[] | undefined>;
   /** Removes the session from indexes. If `until` is given, keeps entries that expire later. */

@@ -1,11 +1,11 @@
-// Limits the size of a session's token set. A tenant controls the roles and claims in its realm's tokens, and a list of
-// sessions reads 100 token sets at once, so a set without a limit could exhaust the memory of every pod.
+// Limits the size of a session's token set. A tenant controls the roles and claims in its realm's tokens. A list of
+// sessions reads 100 token sets at once. Token sets of unlimited size could therefore exhaust the memory of every pod.
 import { type TokenResponse, type TokenSet, tokenSetOf } from './session.ts';
 
 /**
  * Maximum size of a token set as JSON, in bytes. The set contains all tokens, and the names of the roles a second time.
- * A set with an access token of 32 KiB fits. Servers accept less: Node.js takes 16 KiB of headers, and nginx 8 KiB for
- * one header.
+ * A set with an access token of 32 KiB fits. Servers accept less anyway: Node.js 16 KiB for all headers, and nginx 8
+ * KiB for one header.
  */
 export const mostTokenSetSize = 65_536;
 
@@ -23,8 +23,8 @@ export function areTokensTooLarge(response: TokenResponse, previous?: TokenSet):
   const { access_token: access, refresh_token: refresh = previous?.refreshToken } = response;
   if (lengthOf([access, refresh, response.id_token ?? previous?.idToken]) > mostTokenSetSize) return true;
   const set = tokenSetOf(response, 0, previous);
-  // The roles are measured before they are written as JSON: a long name of a client is repeated in each of its roles,
-  // so a token of 64 KiB can name roles of 100 MB.
+  // The roles are measured before they are written as JSON. The name of a client is repeated in each of its roles, so
+  // the role names of a 64 KiB token can take 100 MB.
   return lengthOf(set.roles) > mostTokenSetSize || Buffer.byteLength(JSON.stringify(set)) > mostTokenSetSize;
 }
 
