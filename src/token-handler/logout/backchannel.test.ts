@@ -13,7 +13,7 @@ import { createSiteBrowser } from '../../../test/support/site-browser.ts';
 import { startTokenDoor, type TokenDoor } from '../../../test/support/token-door.ts';
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
-/** Removes claims that access tokens have but logout tokens do not. */
+/** Removes the claims that access tokens have but logout tokens do not have. */
 const unsaid: Record<string, undefined> = { azp: undefined, sub: undefined };
 let platform: TestPlatform;
 beforeAll(async () => {
@@ -260,7 +260,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
       const { post, logOut } = await start(1);
       for (let call = 0; call < 100; call += 1) expect(await logOut()).toBe(200);
       expect(await logOut()).toBe(429);
-      // The other tenant has no registration in this world, so its valid tokens get 400.
+      // The other tenant has not registered the client, so its valid tokens get 400.
       const token = () => logoutToken({ sid: randomUUID() }, { realm: 'other' });
       for (let call = 0; call < 2; call += 1) expect((await post(await token())).status).toBe(400);
     });

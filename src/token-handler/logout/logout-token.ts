@@ -10,16 +10,22 @@ import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
 
 /**
- * Verifies everything except the audience. Throws LogoutRefusal for an invalid token, and Problem `unavailable` if the
- * signing keys cannot be fetched.
+ * Verifies a logout token, except for its audience. Throws LogoutRefusal for an invalid token, and Problem
+ * `unavailable` if the signing keys cannot be fetched.
  */
 export type VerifyLogoutToken = (token: string) => Promise<LogoutToken>;
 
-/** A valid logout token of a tenant's identity provider, which may be for any client there. */
+/**
+ * A valid logout token of a tenant's identity provider. Its audience, a client at this identity provider, is not
+ * checked yet.
+ */
 export interface LogoutToken {
-  /** URN */
+  /** URN of the tenant. */
   tenantId: string;
-  /** Returns the logout of this client. Throws LogoutRefusal if the token is for another client. */
+  /**
+   * Returns the logout that the token requests for this client. Throws LogoutRefusal if the client is not registered,
+   * or if the token is for another client.
+   */
   logoutOf(clientId: string): Promise<ProviderLogout>;
 }
 
@@ -79,7 +85,7 @@ export function createLogoutVerifier(options: LogoutTokenOptions): VerifyLogoutT
   };
 }
 
-/** Returns the unverified issuer and its tenant. The caller must check the signature with the keys of that tenant. */
+/** Returns the unverified issuer and its tenant. The caller must check the signature with the tenant's keys. */
 async function issuerOf(token: string, { addresses, tenants }: LogoutTokenOptions) {
   const issuer = unverifiedIssuer(token);
   const realm = addresses.realmOf(issuer);
@@ -116,7 +122,7 @@ async function checkSignature(token: string, { tenant, issuer }: Expected, optio
       requiredClaims: ['iat', 'exp', 'jti', 'events'],
     });
     // The recommended type is logout+jwt (Back-Channel Logout 1.0, section 2.4), which Keycloak sends. Other identity
-    // providers send JWT or no type.
+    // providers send JWT or omit the type.
     const type = verified.protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
     if (!['logout+jwt', 'jwt'].includes(type)) throw new LogoutRefusal('the token has another type');
     return verified;

@@ -1,4 +1,5 @@
-// Tests the five rules of a logout by the person, with a real identity provider and both session stores.
+// Tests the five rules TH-logout-1 to TH-logout-5 for a logout by the person, with a real identity provider and both
+// session stores.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
@@ -48,7 +49,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(browser.cookie(world.site, cookieName)).toBeUndefined();
     expect(browser.cookie(world.site, 'XSRF-TOKEN')).toBeUndefined();
     expect((await world.sessions(stolen)).status).toBe(401);
-    // Only the former position of the session in lists is kept, for an hour (`positionLife`).
+    // Redis keeps only the session's former position in lists, for an hour (`positionLife`).
     const kept = ((await world.redis?.command('KEYS', `*${handle}*`)) ?? []) as string[];
     expect(kept.filter((key) => !key.includes('}:removed:'))).toEqual([]);
   });
@@ -100,7 +101,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(headers.get('location')).toBe('/');
     expect((await older.sessions(browser)).status).toBe(401);
     await older.close();
-    // Starting `older` has replaced the configured clients. Restores them.
+    // Restores the configured clients, which the start of `older` has replaced.
     await world.handler.configure(clients);
   });
 

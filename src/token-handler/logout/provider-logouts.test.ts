@@ -1,5 +1,4 @@
-// Tests which sessions a logout at the identity provider ends, and that it also ends a sign-in that is still in
-// progress.
+// Tests which sessions a logout at the identity provider ends, and that a sign-in during this logout opens no session.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createMemorySessions, type MemorySessions, type Visitor } from '../../../test/support/memory-sessions.ts';
 import { createProviderLogouts, type ProviderLogout, type ProviderLogouts } from './provider-logouts.ts';
@@ -134,7 +133,7 @@ describe('a sign-in that is running', () => {
     expect(await logouts.hasEnded(session, began)).toBe(false);
     await logouts.end(logout(changes));
     expect(await logouts.hasEnded(session, began)).toBe(hasEnded);
-    // If the code was redeemed after the logout, the logout did not name this session but an earlier one.
+    // A code that was redeemed after the logout belongs to a later session, which the logout did not name.
     expect(await logouts.hasEnded(session, began + 1)).toBe(false);
     world.now += 600_000;
     expect(await logouts.hasEnded(session, began)).toBe(hasEnded);

@@ -23,8 +23,8 @@ export interface ProviderLogout {
 export type ProviderLogouts = ReturnType<typeof createProviderLogouts>;
 
 /**
- * A logout is remembered for this many milliseconds. That is longer than it takes to open a session, and longer than a
- * logout token is valid.
+ * A logout is remembered for this many milliseconds, which is longer than the opening of a session takes, and longer
+ * than a logout token is valid.
  */
 const memory = 600_000;
 
@@ -33,9 +33,9 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
   const { marks } = sessions;
   /**
    * True if the client's ID tokens are signed with the algorithm of this logout token, as Back-Channel Logout 1.0,
-   * section 2.4, requires. Also true if the algorithm of the client's ID tokens is not known yet. After a change of the
-   * algorithm at the identity provider, logouts are refused until the next sign-in. Until then, sessions that the
-   * identity provider has ended end at their next token refresh.
+   * section 2.4, requires. Also true while the algorithm of the client's ID tokens is unknown. If the identity provider
+   * changes the algorithm, logouts are refused until the next sign-in. Until then, sessions that the identity provider
+   * has ended continue here until their next token refresh.
    */
   const isUsual = async (logout: ProviderLogout) => {
     const times = await Promise.all(signatureAlgorithms.map((name) => marks.value(algorithmMark(logout, name))));
@@ -51,12 +51,12 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
       // Rejects a token whose `jti` was recently used (Back-Channel Logout 1.0, section 2.6, step 9).
       if ((await marks.value(tokenMark(logout))) !== undefined) return 'used';
       if (!(await isUsual(logout))) return 'other algorithm';
-      // This mark is set before `findSessions`. A concurrent sign-in therefore either sees the mark, or has already
-      // stored a session that `findSessions` finds.
+      // Sets this mark before `findSessions`. A concurrent sign-in therefore either sees the mark, or has already
+      // stored its session, which `findSessions` then finds.
       await marks.raise(endMark(logout), clock().getTime(), memory);
       const found = await findSessions(sessions, logout);
       const ended = await Promise.all(found.map(({ session }) => sessions.end(session)));
-      // The mark of the used token is set last, so that the identity provider can repeat a logout that has failed.
+      // Marks the token as used last, so that the identity provider can repeat a logout that has failed.
       await marks.raise(tokenMark(logout), 1, memory);
       return ended.filter((wasLive) => wasLive).length;
     },
@@ -66,7 +66,7 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
     /**
      * True if a logout after `since` named this session. `since` is the time at which the token handler began to redeem
      * the code, in milliseconds since 1970. An earlier logout must have named another session, because the identity
-     * provider redeems no code of a session that it has ended.
+     * provider redeems no code of a session that has ended.
      */
     async hasEnded({ tenantId, clientId, sid, user }: Session, since: number): Promise<boolean> {
       const sub = user.id;

@@ -1,6 +1,7 @@
 // Routes for logout by the person (a link that may redirect to the identity provider) and by the identity provider
-// (OpenID Connect Back-Channel Logout 1.0). A logout discards the tokens without revoking them. If a refresh token is
-// revoked, Keycloak ends the single sign-on session, which may end only if the client's `keycloakLogout` is true.
+// (OpenID Connect Back-Channel Logout 1.0). A logout discards the tokens without revoking them. Revoking a refresh
+// token would make Keycloak end the single sign-on session, which may end only if the client's `keycloakLogout` is
+// true.
 import type { Request, Response } from 'express';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { readBodyBytes } from '../../service/http/body-bytes.ts';
@@ -83,7 +84,7 @@ export function logoutRoute(options: LogoutOptions): Route {
 
 /**
  * Returns the URL that logs the person out at the identity provider. Returns undefined if the session at the identity
- * provider should continue. Never throws, because the session of the token handler has already ended.
+ * provider should continue. Never throws, because the token handler has already ended its session.
  */
 async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: FoundSession, request: Request) {
   // A link or an image on another site must not end the single sign-on session.
@@ -96,8 +97,8 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
     if (!client?.keycloakLogout) return undefined;
     const registration = await options.registrations.find(session.tenantId, session.clientId);
     if (!registration) return undefined;
-    // If the client was registered again, the identity provider no longer knows the audience of the ID token. Without
-    // the ID token, the identity provider asks the person to confirm the logout.
+    // If the client was registered again, the identity provider no longer knows the ID token's audience. Without the ID
+    // token, the identity provider asks the person to confirm the logout.
     const isSame = registration.oidcClientId === session.oidcClientId;
     const hint = { returnTo: `${session.site}/`, ...(isSame && { idToken }) };
     return (await options.relyingParty.endSessionUrl(registration, hint))?.href;
@@ -146,9 +147,10 @@ export function backchannelRoute(options: LogoutOptions): Route {
 }
 
 /**
- * Returns a guard that verifies the logout token of the body, and limits the tokens. Invalid tokens are counted by client
- * address. Valid ones are counted by tenant, because all tenants may have the same identity provider, and by address, so
- * that another recipient of a valid token cannot use up the tenant's limit by sending the token repeatedly.
+ * Returns a guard that verifies the logout token in the body, and limits the number of tokens. Invalid tokens are
+ * counted by client address. Valid tokens are counted by tenant and by address: by tenant, because all tenants may have
+ * the same identity provider; by address, so that another recipient of a valid token cannot use up the tenant's limit
+ * by sending the token repeatedly.
  */
 function logoutTokenLimits({ verifyLogoutToken, invalidLogoutTokens, validLogoutTokens }: LogoutOptions): Guard {
   const valid = rateLimit(
@@ -164,14 +166,16 @@ function logoutTokenLimits({ verifyLogoutToken, invalidLogoutTokens, validLogout
       } catch (error) {
         if (!(error instanceof LogoutRefusal)) throw error;
         await invalidLogoutTokens.check(request, response);
-        // The handler responds to the refusal, because it knows the form of the response.
+        // Leaves the response to the route's handler, which sends refusals in the format of the specification.
         response.locals.logoutToken = { tenantId: '', logoutOf: () => Promise.reject(error) };
       }
     },
   };
 }
 
-/** Returns the token that `logoutTokenLimits` has verified. If the token was refused, its `logoutOf` rejects. */
+/**
+ * Returns the token that `logoutTokenLimits` has verified. If the token was refused, `logoutOf` of the result rejects.
+ */
 function logoutTokenOf({ locals }: Response): LogoutToken {
   if (!locals.logoutToken) throw new Error('the route has no guard that verifies the logout token');
   return locals.logoutToken;
