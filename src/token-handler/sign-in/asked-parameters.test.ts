@@ -38,8 +38,8 @@ const asked = async (query: Record<string, string>, clientId = 'web') => {
   return Object.fromEntries(location?.searchParams ?? []);
 };
 /**
- * Completes a sign-in that needs no input from the person. Returns the page to which the callback redirects, or the
- * status of the callback if it does not redirect.
+ * Completes a sign-in that needs no input from the person. Returns the page to which the callback redirects. If the
+ * callback does not redirect, returns its status.
  */
 const land = async (query: Record<string, string>, clientId = 'web') => {
   const begun = await browser.request(world.authUrl(query, { clientId }));
@@ -121,7 +121,8 @@ describe('a sign-in', () => {
     expect((await world.sessions(browser)).status).toBe(200);
     const other = createSiteBrowser();
     const { location } = await other.request(world.authUrl({ max_age: '100' }));
-    // A person could remove `max_age` from the identity provider's address, so that the identity provider ignores it.
+    // Simulates a person who removes `max_age` from the authorization URL, so that the identity provider does not get
+    // it.
     location?.searchParams.delete('max_age');
     const callback = await world.toCallback(other, location?.href);
     expect((await other.request(callback)).status).toBe(400);

@@ -18,10 +18,10 @@ import {
 const mostOpen = 20;
 /**
  * Maximum number of characters of all attempt cookies in a Cookie header. Common proxies accept 8 KB in a header line,
- * and the line must also have room for all other cookies.
+ * and the line also contains all other cookies of the site.
  */
 const mostCharacters = 7_000;
-/** Maximum number of cookies of one name to decrypt. Another host of the domain can set any number of them. */
+/** Maximum number of cookies of one name to decrypt. Another host of the domain can set any number of such cookies. */
 const mostValues = 4;
 
 export type AttemptCookies = ReturnType<typeof createAttemptCookies>;
@@ -47,8 +47,8 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
     const foreign = new Set<string>();
     for (const [name, value] of cookiePairs(header)) {
       const id = name.slice(sessionCookie.length + 1);
-      // Skips cookies with other names. Another host of the domain may have set a cookie whose name the token handler
-      // could not write in a Set-Cookie header. The token handler could not remove such a cookie.
+      // Skips cookies with other names. Another host of the domain may have set a cookie with a name that is invalid in
+      // a Set-Cookie header, so that the token handler could not remove the cookie.
       if (!name.startsWith(`${sessionCookie}.`) || !attemptIdPattern.test(id)) continue;
       const attempt = attempts.open(id, value);
       if (attempt) found.set(name, { attempt, size: sizeOf(name, value) });
@@ -73,7 +73,7 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
     },
     /**
      * Returns the attempt whose authorization request had this `state`. Returns undefined if this browser did not start
-     * it, or started it over an hour ago.
+     * the attempt, or started it over an hour ago.
      */
     find({ headers }: Request, state: string): Attempt | undefined {
       const id = attemptId(state);
@@ -91,7 +91,7 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
 
 const sizeOf = (name: string, value: string) => name.length + value.length + '=; '.length;
 
-/** Returns the narrowest path with which the browser sends an attempt's cookie to both routes: callback and `auth`. */
+/** Returns the narrowest cookie path that contains both routes of a sign-in, the callback and `auth`. */
 function attemptPath(signIn: SignInRequest): string {
   const path = clientPath(signIn);
   // A semicolon would end the attribute `Path` of the cookie.

@@ -1,4 +1,5 @@
-// Tests the limits of attempts to sign in and of their cookies: age, size, number, and which browser may complete them.
+// Tests the limits of attempts to sign in and of their cookies: age, size and number. Also tests which browser may
+// complete an attempt.
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -119,7 +120,7 @@ describe('an attempt to sign in', () => {
     };
     let length = 2_700;
     while (fits(length + 1) !== undefined) length += 1;
-    // Each byte of an attempt lengthens its cookie by one or two characters, so the limit may not be reached exactly.
+    // Each byte of an attempt adds one or two characters to the cookie, so no length may meet the limit exactly.
     expect(fits(length)).toBeGreaterThanOrEqual(3_999);
     expect(fits(length)).toBeLessThanOrEqual(4_000);
     const pointerOf = (changes: Partial<SignInRequest>) => {

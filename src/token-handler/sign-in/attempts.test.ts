@@ -1,4 +1,5 @@
-// Tests attempts to sign in over HTTP: many concurrently, in any order, on any replica, and each only once.
+// Tests over HTTP that a browser can make many attempts to sign in concurrently, in any order and on any replica, and
+// can complete each attempt only once.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { launchChromium } from '../../../test/support/chromium.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -28,7 +29,7 @@ const begin = (returnTo: string) => browser.request(world.authUrl({ returnTo }))
 const callbackUrl = () => world.clientUrl('callback');
 /** Returns the cookies of open attempts that the browser sends to the callback. */
 const open = () => browser.cookies(callbackUrl()).filter(({ name }) => name.startsWith(`${cookieName}.`));
-/** Completes an attempt with the error `access_denied`, for which no sign-in at the identity provider is needed. */
+/** Completes an attempt with the error `access_denied`, which needs no sign-in at the identity provider. */
 const deny = (state: string) => {
   const iss = platform.access.issuer('demo');
   return browser.request(world.clientUrl('callback', { state, error: 'access_denied', iss }));

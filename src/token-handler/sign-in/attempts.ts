@@ -10,7 +10,10 @@ import type { Marks } from '../sessions/store.ts';
 
 /** Milliseconds that an attempt to sign in may take. */
 const lifetime = 600_000;
-/** Milliseconds for which an attempt's cookie is accepted. After `lifetime`, its callback starts the sign-in again. */
+/**
+ * Milliseconds for which an attempt's cookie is accepted. If the attempt is older than `lifetime`, the callback starts
+ * the sign-in again.
+ */
 export const memory = 3_600_000;
 /** Maximum difference between the clocks of two replicas, in milliseconds. */
 const clockSkew = 60_000;
@@ -47,15 +50,12 @@ export interface AttemptSecrets {
 }
 
 export interface Attempt extends AttemptSecrets {
-  /**
-   * Names the attempt in its cookie, in the store and in the record of the session. It is a digest of the attempt's
-   * state.
-   */
+  /** Id of the attempt in its cookie, in the store and in the record of the session: a digest of the OAuth `state`. */
   id: string;
   signIn: SignInRequest;
   /** Start of the attempt, in milliseconds since 1970. */
   begun: number;
-  /** True if the attempt began more than ten minutes ago. Its nonce and its PKCE verifier are then not used. */
+  /** True if the attempt began more than ten minutes ago. Its nonce and PKCE verifier are then not used. */
   isLate: boolean;
 }
 
@@ -76,7 +76,7 @@ export interface AttemptsOptions {
 }
 
 /**
- * The content of an attempt's cookie. It must be short, because a browser may send 20 such cookies. It is therefore an
+ * The content of an attempt's cookie. A browser may send 20 of these cookies, so the content must be short: it is an
  * array, and `callback` omits the usual ending of callbackUrls.
  */
 type Content = [begun: number, tenantId: string, clientId: string, callback: string, returnTo?: string, rest?: Rest];
@@ -99,8 +99,8 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
       return { state, id, signIn, sealed, ...secretsOf(sealed) };
     },
     /**
-     * Returns the attempt that is encrypted in the value of a cookie. Returns undefined if the value was changed, if it
-     * belongs to another id, or if the attempt is older than an hour.
+     * Decrypts the value of an attempt's cookie. Returns undefined if the value was changed, if it belongs to another
+     * id, or if the attempt is older than an hour.
      */
     open(id: string, sealed: string): Attempt | undefined {
       const content = openContent(keys, id, sealed);
@@ -122,7 +122,7 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
         ...secretsOf(sealed),
       };
     },
-    /** Returns true only for the first call for an attempt. Its mark in the store is kept until the attempt is late. */
+    /** Returns true only for the first call for an attempt. The mark is kept until the attempt is certainly late. */
     claim({ id, begun }: Attempt): Promise<boolean> {
       return marks.claim(`attempt:${id}`, begun + lifetime - clock().getTime() + clockSkew);
     },
@@ -141,7 +141,7 @@ export const attemptIdPattern = /^[\w-]{16}$/;
 
 const endingOf = (clientId: string) => `clients/${encodeURIComponent(clientId)}/callback`;
 
-/** Replaces the usual ending of a callbackUrl with a backslash. No callbackUrl contains a backslash. */
+/** Replaces the usual ending of a callbackUrl with a backslash, which no callbackUrl contains. */
 function shorten(callbackUrl: string, clientId: string): string {
   const ending = endingOf(clientId);
   return callbackUrl.endsWith(ending) ? `${callbackUrl.slice(0, -ending.length)}\\` : callbackUrl;
@@ -163,7 +163,7 @@ function openContent(keys: KeyRing, id: string, sealed: string): Content | undef
 
 /**
  * Derives the nonce and the code verifier from the value of the attempt's cookie, which only this browser has. The
- * value contains 28 random bytes. If the cookie stored both secrets, it would be longer, and a browser may send 20 such
+ * value contains 28 random bytes. Storing both secrets would lengthen the cookie, and a browser may send 20 such
  * cookies in one header.
  */
 function secretsOf(sealed: string): AttemptSecrets {

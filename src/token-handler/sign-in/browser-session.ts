@@ -56,7 +56,7 @@ export async function saveSession(request: Request): Promise<void> {
   try {
     await completion((done) => request.session.save(done));
   } catch (error) {
-    // Prevents express-session from setting a cookie whose record does not exist.
+    // Prevents express-session from setting a session cookie although the session's record was not saved.
     Object.assign(request, { session: undefined });
     throw error;
   }

@@ -1,4 +1,4 @@
-// Tests how the end of a sign-in is counted: by outcome, by the page that the person sees, and for the client.
+// Tests how sign-ins are counted when they end: by outcome, by the page that the person sees, and for the client.
 import prom from 'prom-client';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';

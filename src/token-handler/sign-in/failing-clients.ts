@@ -1,5 +1,5 @@
 // Finds clients whose sign-ins keep failing, for example because their secret was changed at the identity provider.
-// Remembers a limited number of clients, and only the times of their last failures.
+// Remembers only the times of the last failures, for a limited number of clients.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';

@@ -7,7 +7,7 @@ import { isObject } from '../../service/json-value.ts';
 import { TokensTooLarge } from '../sessions/token-size.ts';
 import { IdTokenFault } from './id-token.ts';
 
-/** Error codes for which the person or the requested prompt is the cause (RFC 6749 4.1.2.1, OIDC Core 3.1.2.6). */
+/** Error codes that the person or the requested prompt causes (RFC 6749 4.1.2.1, OIDC Core 3.1.2.6). */
 const refusals = new Set([
   'access_denied',
   'login_required',
@@ -40,9 +40,9 @@ const invalidResponses = new Set([
 ]);
 
 /**
- * Returns the kind under which a failure to redeem a code is counted. `invalid-token-response`: the identity provider
- * redeemed the code, but its response or its ID token is invalid, or the tokens are too large. `sign-in`: the identity
- * provider failed in another way. Returns undefined if the identity provider did not fail.
+ * Returns the kind under which metrics count a failure to redeem a code. `invalid-token-response`: the identity
+ * provider redeemed the code, but its response or its ID token is invalid, or the tokens are too large. `sign-in`: the
+ * identity provider failed in another way. Returns undefined if the identity provider did not fail.
  */
 export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-in' | undefined {
   if (isOfAnotherSignIn(failure) || authorizationError(failure) !== undefined) return undefined;
@@ -53,11 +53,11 @@ export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-
 }
 
 /**
- * True if the callback is not the response to this sign-in. This is the case if its `iss` or `state` differs, if the ID
- * token has another `nonce`, as with an injected code (RFC 9700 section 4.5), or if it lacks the requested `auth_time`.
+ * True if the callback does not belong to this sign-in: its `iss` or `state` differs, the ID token's `nonce` differs or
+ * is missing, as with an injected code (RFC 9700 section 4.5), or the requested `auth_time` is missing or too old.
  */
 function isOfAnotherSignIn(failure: unknown): boolean {
-  // openid-client wraps the error of oauth4webapi, whose cause shows which values were compared.
+  // openid-client wraps the error of oauth4webapi. The cause of that error shows which values were compared.
   if (!(failure instanceof oidc.ClientError && failure.cause instanceof Error)) return false;
   const { message, cause } = failure.cause;
   if (/"(?:nonce|auth_time)" .*claim missing$/.test(message)) return true;
@@ -93,8 +93,8 @@ function isTimeout(cause: unknown): boolean {
 }
 
 /**
- * True if the identity provider rejected the client or its secret (RFC 6749 section 5.2). A rejection of HTTP Basic may
- * come as a WWW-Authenticate challenge. Keycloak sends `unauthorized_client` for a wrong secret.
+ * True if the identity provider rejected the client or its secret (RFC 6749 section 5.2). The identity provider may
+ * reject HTTP Basic with a WWW-Authenticate challenge. Keycloak sends `unauthorized_client` for a wrong secret.
  */
 function isUnknownClient(error: unknown): boolean {
   if (error instanceof oidc.WWWAuthenticateChallengeError) return error.status === 401;

@@ -1,5 +1,5 @@
-// Tests rules for ID tokens that few identity providers can be made to break: uncommon algorithms, and another person
-// after a refresh. The tests in test/conformance test all other rules with whole sign-ins.
+// Tests rules for ID tokens that most identity providers cannot be made to break: uncommon algorithms, and another
+// person after a refresh. The tests in test/conformance cover all other rules with complete sign-ins.
 import { hash } from 'node:crypto';
 import { generateKeyPair, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import { describe, expect, it } from 'vitest';

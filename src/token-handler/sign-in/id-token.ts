@@ -8,7 +8,7 @@ import { idTokenAlgorithms, isTokenFault } from '../../service/auth/signing-keys
 /** Thrown if the identity provider sent an ID token that must not be used. */
 export class IdTokenFault extends Error {
   override name = 'IdTokenFault';
-  /** The claim or header parameter that breaks a rule, or an error code of jose such as `ERR_JWKS_NO_MATCHING_KEY`. */
+  /** The claim or header parameter that is invalid, or an error code of jose such as `ERR_JWKS_NO_MATCHING_KEY`. */
   readonly rule: string;
 
   constructor(rule: string) {
@@ -26,20 +26,20 @@ export interface ExpectedIdToken {
   accessToken: string;
   /** The redeemed code. Its hash must equal `c_hash`, if the ID token has this claim. */
   code?: string | undefined;
-  /** Only after a refresh: the subject of the person who signed in. */
+  /** The subject of the person who signed in. Set only after a refresh. */
   sub?: string | undefined;
 }
 
 export type IdTokenClaims = JWTPayload & { sub: string };
 
-/** Verifies the signature of a JWT with the keys of the expected issuer, and checks the claims that `options` names. */
+/** Verifies the signature of a JWT with the keys of the expected issuer, and the claims that `options` names. */
 export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JWTVerifyResult>;
 
 /** Tolerated clock difference for `exp` and `nbf`, in seconds. */
 const leeway = 5;
 /**
- * Maximum age of an ID token in seconds. The token was issued for the token request that has just ended, but its `iat`
- * may be backdated by minutes.
+ * Maximum age of an ID token in seconds. The token was issued just now, by the last token request, but its `iat` may be
+ * backdated by minutes.
  */
 const oldest = 600;
 /** Seconds by which the clock of the identity provider may be ahead. */
@@ -55,7 +55,7 @@ const claimsSchema = z.looseObject({
 });
 
 /**
- * Returns the claims of a valid ID token. Throws IdTokenFault for any other token, and the error of `verify` if the
+ * Returns the claims of a valid ID token. Throws IdTokenFault for an invalid token. Throws the error of `verify` if the
  * keys cannot be fetched.
  */
 export async function verifyIdToken(
@@ -97,7 +97,7 @@ type Claims = z.infer<typeof claimsSchema>;
 function claimProblem({ sub, iat, azp }: Claims, aud: unknown, expected: ExpectedIdToken): string | undefined {
   const now = expected.now.getTime() / 1_000;
   if (iat < now - oldest || iat > now + ahead) return 'iat';
-  // OpenID Connect Core 1.0, section 3.1.3.7, rules 4 and 5: `azp` names the audience to which the token was issued.
+  // OpenID Connect Core 1.0, section 3.1.3.7, rules 4 and 5: `azp` names the client to which the token was issued.
   if (azp === undefined ? Array.isArray(aud) && aud.length > 1 : azp !== expected.clientId) return 'azp';
   // OpenID Connect Core 1.0, section 12.2: a refreshed ID token must have the same subject as the session.
   return expected.sub !== undefined && sub !== expected.sub ? 'sub' : undefined;

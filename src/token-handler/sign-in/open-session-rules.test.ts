@@ -1,6 +1,5 @@
-// Tests how a session is opened and ended for a browser: its cookies, its record and its tokens. Also tests what
-// happens if the store fails, or if the identity provider logs the person out during the sign-in. Sessions are in
-// memory; express-session is real.
+// Tests how a session is opened and ended for a browser: its cookies, its record and its tokens. Also tests failures of
+// the store, and a logout at the identity provider during the sign-in. Sessions are in memory; express-session is real.
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
@@ -51,7 +50,7 @@ beforeAll(async () => {
     get('/host', (_input, _request, response) => void response.json({}), '__Host-session'),
     get('/cookies', (_input, { headers }, response) => void response.json({ cookie: headers.cookie })),
     get('/slow', async (_input, { sessionStore, sessionID }, response) => {
-      // Destroys the session, as a concurrent logout in another request would do.
+      // Destroys the session in the middle of the request, as a concurrent logout would do.
       await new Promise((resolve) => sessionStore.destroy(sessionID, resolve));
       response.json({});
     }),

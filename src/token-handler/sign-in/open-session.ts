@@ -32,11 +32,11 @@ export interface SignedIn {
   redeemed: Redeemed;
   /** Time at which the token handler began to redeem the code, in milliseconds since 1970. */
   begun: number;
-  /** The attempt, and the page to which its callback will redirect. */
+  /** The attempt, and the page to which the attempt's callback will redirect. */
   landing: Landing;
 }
 
-/** The record of a session remembers the landing pages of at most this many sign-ins. */
+/** Maximum number of sign-ins for which the record of a session remembers the landing page. */
 const mostLandings = 5;
 
 export function createSessionOpener(options: SessionOpenerOptions) {
@@ -59,7 +59,8 @@ export function createSessionOpener(options: SessionOpenerOptions) {
       throw new Problem('unauthenticated', 'The identity provider has ended this sign-in. Sign in again.');
     }
     if (before) {
-      // The former session has already ended, because `renewSession` deleted its record. This call removes its tokens.
+      // The browser's former session has already ended, because `renewSession` deleted its record. Removes its tokens
+      // too.
       await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
     }
     noteSession(response, session);
@@ -98,8 +99,8 @@ type Claims = Record<string, unknown>;
 
 /**
  * Returns the person who has signed in. Claims of the verified ID token take precedence over claims of the access
- * token. `identity_provider` is a claim of Keycloak. The roles stay empty here: the token set contains them, because
- * each refresh may change them.
+ * token. `identity_provider` is a claim of Keycloak. The roles stay empty, because they are in the token set, which
+ * each refresh may change.
  */
 export function describePerson(idToken: Claims & { sub: string }, accessToken: Claims): SessionUser {
   const email = textOf(idToken.email) ?? textOf(accessToken.email);

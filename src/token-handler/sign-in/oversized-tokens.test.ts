@@ -15,12 +15,12 @@ it('a sign-in with 8,000 roles in the access token shows the failure page, and o
   const world = await startSessionWorld({ platform, accessUrl: door.url });
   onTestFinished(() => world.close());
   const roles = Array.from({ length: 8_000 }, (_, nth) => `role-of-a-department-with-a-long-name-${nth}`);
-  // `foreignToken` issues tokens to another client unless the claims say otherwise.
+  // By default, `foreignToken` adds an `azp` that names another client.
   const own = { azp: undefined };
   door.editCodes(async (members) => ({
     ...members,
     access_token: await platform.access.foreignToken({ realm_access: { roles } }),
-    // The hash of the other access token would make the ID token invalid.
+    // Removes `at_hash`, because it is the hash of the original access token.
     id_token: await platform.access.foreignToken({
       ...own,
       ...decodeJwt(String(members.id_token)),

@@ -24,7 +24,8 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
     ttl: lifetime,
     allowStale: true,
     noDeleteOnFetchRejection: true,
-    // Otherwise, `keysUrl` would delete a document that is needed while the identity provider cannot be reached.
+    // Without this option, a read by `keysUrl` would delete an outdated document, which is still needed while the
+    // identity provider cannot be reached.
     noDeleteOnStaleGet: true,
     fetchMethod: discover,
   });
@@ -42,9 +43,8 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
     },
     /**
      * Returns the URL of the realm's key set, at the address that this process calls. The URL is the `jwks_uri` of the
-     * discovery document, which every sign-in and every refresh reads first. For the platform's identity provider,
-     * returns Keycloak's path until the document has been read. Bearer tokens of callers can therefore be verified
-     * without discovery.
+     * discovery document, which every sign-in and every refresh reads first. Until then, the URL for the platform's
+     * identity provider is Keycloak's path, so that bearer tokens of callers can be verified without discovery.
      */
     async keysUrl(realm: string): Promise<string> {
       const isMapped = addresses.mappedIssuer(realm) !== undefined;

@@ -53,7 +53,7 @@ it('are spans with method, operation and status', async () => {
     ]),
   );
   const redeemed = collector.spans.find(({ attributes }) => attributes['formgate.operation'] === 'token');
-  // The span of the callback request ends last, so it may be exported later than the spans within it.
+  // The span of the callback request ends after the spans within it, so it may be exported later.
   const parent = () => collector.spans.find(({ spanId }) => spanId === redeemed?.parentId);
   await expect.poll(() => parent()?.name).toBe('GET /token-handler/clients/:clientId/callback');
 

@@ -1,4 +1,4 @@
-// Tests how an authorization code is redeemed, and that it is sent only once. For each failure, tests which problem the
+// Tests how an authorization code is redeemed, and that it is sent only once. Tests for each failure which problem the
 // person gets and how the failure is counted. openid-client is real; the test supplies the responses of the token
 // endpoint.
 import { generateKeyPair, jwtVerify, SignJWT } from 'jose';

@@ -15,7 +15,7 @@ export interface RedeemOptions {
   metrics: Pick<Metrics, 'dependencyFailures'>;
 }
 
-/** The values of this sign-in with which the response of the identity provider is compared. */
+/** The values of this sign-in that the identity provider's response must match. */
 export interface RedeemChecks {
   state: string;
   nonce: string;

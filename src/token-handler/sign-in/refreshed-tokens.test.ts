@@ -1,4 +1,4 @@
-// Tests which refreshed tokens belong to the session (OpenID Connect Core 1.0, section 12.2), and which do not.
+// Tests which refreshed tokens belong to the session (OpenID Connect Core 1.0, section 12.2).
 import { generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { OriginalTokens, TokenResponse } from '../sessions/session.ts';

@@ -22,16 +22,16 @@ export async function findForeignToken(response: TokenResponse, expected: Expect
   const { subject, tokens } = expected.original;
   const before = claimsOf(tokens.accessToken).sub;
   const { sub } = claimsOf(response.access_token);
-  // In access tokens, some identity providers use a different identifier for the person than in ID tokens. If the
-  // previous access token has a subject, the new access token must therefore have the same subject.
+  // Some identity providers use different subjects for a person in access tokens and in ID tokens. The new access token
+  // is therefore compared with the previous access token, if that token has a subject.
   if (sub !== undefined && sub !== (before ?? subject)) return 'access-token-sub';
   return response.id_token === undefined ? undefined : checkIdToken(response.id_token, response.access_token, expected);
 }
 
 /**
  * Fetches the key that verifies the session's ID token, if this key is not cached. Call this before the refresh token
- * is sent: a response that cannot be checked would end the session. Throws if the identity provider's keys cannot be
- * fetched.
+ * is sent, because a response that cannot be checked would end the session. Throws if the identity provider's keys
+ * cannot be fetched.
  */
 export async function preloadKeys(expected: ExpectedTokens): Promise<void> {
   const { idToken, accessToken } = expected.original.tokens;
@@ -39,8 +39,8 @@ export async function preloadKeys(expected: ExpectedTokens): Promise<void> {
   try {
     await verifyIdToken(idToken, expected.verify, { ...expected, accessToken });
   } catch (error) {
-    // Ignores that the session's ID token is invalid: it may have expired, and the identity provider may have replaced
-    // its key. The refreshed ID token names the new key.
+    // Accepts an invalid ID token here: it may have expired, or the identity provider may have replaced its key. The
+    // refreshed ID token will name the new key.
     if (!(error instanceof IdTokenFault)) throw error;
   }
 }

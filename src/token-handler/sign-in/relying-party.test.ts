@@ -1,6 +1,6 @@
-// Tests the addresses to which browsers are sent, and which metadata, keys and credentials the calls to the identity
-// provider use. openid-client is real. A server on the loopback interface replaces the token endpoint, and the test
-// supplies the discovery documents.
+// Tests the addresses to which browsers are sent. Also tests which metadata, keys and credentials the calls to the
+// identity provider use. openid-client is real. A server on the loopback interface replaces the token endpoint, and the
+// test supplies the discovery documents.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ import { createProviderCache } from './provider-cache.ts';
 import { type AuthorizationRequest, createRelyingParty } from './relying-party.ts';
 
 let server: Server;
-/** The address of the identity provider that the process calls. */
+/** The address at which the process calls the identity provider. */
 let inner: string;
 const outer = 'https://id.example.org/auth';
 const mapped = 'https://town.example.org/oidc';
@@ -225,7 +225,7 @@ describe('the metadata of a realm', () => {
     const { party, providers, provider, discovered } = create();
     await party.authorizationUrl(client, request());
     clock.mockReturnValue(3_700_000);
-    // lru-cache reads the time at most once per millisecond.
+    // Waits, because lru-cache reads the time at most once per millisecond.
     await delay(10);
     provider.fails = true;
     for (const attempt of [1, 2, 3]) {

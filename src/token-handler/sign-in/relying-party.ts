@@ -58,7 +58,7 @@ export interface RelyingPartyOptions {
   providers: ProviderCache;
   signingKeys: Pick<SigningKeys, 'ofRealm'>;
   metrics: Metrics;
-  /** Timeout of a refresh in seconds. The timeout is long, because an incomplete refresh ends the session. */
+  /** Timeout of a refresh in seconds. It is long, because an incomplete refresh ends the session. */
   refreshTimeout?: number;
   /** The clock for checks of the times in tokens. The default is the system clock, which openid-client uses too. */
   clock?: Clock;

@@ -1,5 +1,5 @@
 // Routes for sign-in and its callback. They start an attempt at the identity provider, and open a session from the
-// identity provider's response. They never redirect a browser to another origin that a request has named.
+// identity provider's response. They never redirect a browser to another origin because a request names it.
 import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -76,10 +76,10 @@ export function authRoute(options: SignInOptions): Route {
   });
 }
 
-/** Omits an empty object, because it would lengthen the attempt's cookie. */
+/** Omits an empty object, which would lengthen the attempt's cookie. */
 const askedOf = (asked: AskedParameters) => (Object.keys(asked).length > 0 ? { asked } : {});
 
-/** Deprecated. For a request without a callbackUrl, derives it from the client's `authCallbackUrl`. */
+/** Deprecated. If a request has no callbackUrl, derives it from the client's `authCallbackUrl`. */
 function fallbackOf(client: Client, request: Request): string {
   const { host } = request;
   if (client.authCallbackUrl === undefined || host === undefined)
@@ -109,7 +109,9 @@ async function begin(options: SignInOptions, beginning: Beginning, signIn: SignI
   return url.href;
 }
 
-/** A sign-in request may override the client's prompt: a person could remove the prompt from the URL anyway. */
+/**
+ * A sign-in request may override the client's prompt. A person could change the prompt in the authorization URL anyway.
+ */
 const promptOf = (client: Client, { asked }: SignInRequest) => asked?.prompt ?? client.prompt;
 
 export function callbackRoute(options: SignInOptions): Route {
@@ -144,7 +146,7 @@ export function callbackRoute(options: SignInOptions): Route {
       const client = await requireClient(options.catalog, tenant, params.clientId);
       noteSignIn(response, { client: client.name, checked: { tenantId: tenant.id, clientId: client.id } });
       const registration = await requireRegistration(options, tenant, client);
-      // Claims the attempt last, so that the browser can load the callback again after a failure of another service.
+      // Claims the attempt last, so that the browser can load the callback again after another service has failed.
       const isFirst = attempt.isLate || (await options.attempts.claim(attempt));
       options.attemptCookies.remove(attempt, request, response);
       if (!isFirst) throw unknownState();
@@ -169,7 +171,7 @@ interface Callback extends Beginning {
   attempt: Attempt;
   tenant: Tenant;
   error: string | undefined;
-  /** Issuer of the response. A wrong issuer is rejected. Some identity providers omit `iss` from error responses. */
+  /** The issuer that the response names. A wrong issuer is rejected. Some identity providers omit `iss` from errors. */
   iss: string | undefined;
 }
 

@@ -13,7 +13,7 @@ const returnTo = z
   .optional()
   .describe('Where to land: a path on the same origin');
 
-/** Parameters that are passed on to the identity provider (OpenID Connect Core 1.0, section 3.1.2.1). */
+/** Parameters that the token handler passes on to the identity provider (OpenID Connect Core 1.0, section 3.1.2.1). */
 const askedFields = {
   prompt: z
     .enum(['none', 'login', 'select_account'])
@@ -67,8 +67,8 @@ const otherFlows = ['access_token', 'token', 'id_token', 'response'];
 
 /**
  * The query of the callback: the parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and of RFC 9207 section 2. Contains
- * either a code or an error. Parameters of another flow are rejected. All other parameters are ignored, as RFC 6749
- * section 4.1.2 requires.
+ * either a code or an error. Rejects parameters of another flow. Ignores all other parameters, as RFC 6749 section
+ * 4.1.2 requires.
  */
 export const callbackQuery = z
   .looseObject({

@@ -238,12 +238,12 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect(await ask(value, value)).toBe(200);
     expect(await ask(value.slice(0, -2))).toBe(401);
     expect(await ask('%')).toBe(401);
-    // Another host of the domain may have set cookies of the same name, but this host cannot sign them.
+    // Another host of the domain can set cookies of the same name, but it cannot sign them.
     expect(await ask(value, 's%3Atossed.x')).toBe(200);
     expect(await ask('s%3Atossed.x', '%', value)).toBe(200);
     expect(await ask('1', '2', '3', '4', value)).toBe(401);
-    // The other host may, however, set the signed cookie of an attacker's session. The person must not act in that
-    // session.
+    // Another host of the domain can, however, set the signed cookie of an attacker's session. The person must not act
+    // in that session.
     const other = createSiteBrowser();
     await world.signIn(other);
     expect(await ask(value, other.cookie(world.site, cookieName) ?? '')).toBe(401);

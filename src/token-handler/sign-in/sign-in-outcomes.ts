@@ -41,7 +41,7 @@ export function createSignInOutcomes(options: SignInOutcomesOptions) {
       signIns.inc({ outcome: 'succeeded', reason: 'none' });
       clients.succeeded(client);
     },
-    /** Counts a sign-in that the person declined, or that the identity provider declined without asking the person. */
+    /** Counts a sign-in that the person cancelled, or that the identity provider refused without asking the person. */
     cancelled(): void {
       signIns.inc({ outcome: 'abandoned', reason: 'cancelled' });
     },

@@ -5,7 +5,7 @@
 // as slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)(\/[^\\\s\p{Cc}]*)?$/iu;
 
-/** Returns why no authorization code may be sent to an address, or undefined if a code may be sent there. */
+/** Returns why no authorization code may be sent to an address, or undefined if the address is valid. */
 export function addressProblem(text: string): string | undefined {
   const [, authority] = absolutePattern.exec(text) ?? [];
   if (authority === undefined || !URL.canParse(text)) return 'must be an absolute http or https URL';
@@ -32,15 +32,17 @@ function pathOf(url: string): string {
   return absolutePattern.exec(url)?.[2] ?? '';
 }
 
-/** Returns the deprecated fallback: the path of `authCallbackUrl`, on the host of the request. Any path is allowed. */
+/**
+ * Returns the deprecated fallback for a missing callbackUrl: the path of `authCallbackUrl`, on the host of the request.
+ * Any path is allowed.
+ */
 export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, host: string): string {
   return `${protocol}://${host}${new URL(authCallbackUrl).pathname}`;
 }
 
 /**
- * True if a text is a path, so that it leads to the origin of the page. Rejects `//host` and `/\host`, because browsers
- * read them as another host (WHATWG URL, section 4.4). Also rejects their encoded forms, because a proxy may decode the
- * path once.
+ * True if the text is a path on the origin of the page. Rejects `//host` and `/\host`, because browsers read them as
+ * another host (WHATWG URL, section 4.4). Also rejects their encoded forms, because a proxy may decode the path once.
  */
 export function isLocalPath(text: string): boolean {
   if (text.length > 2_000 || !text.startsWith('/') || /[\\\s\p{Cc}]/u.test(text)) return false;

@@ -32,8 +32,8 @@ export interface TokenRefreshOptions {
 const longestPause = 60_000;
 
 /**
- * The outcomes under which the metric of calls to the identity provider counts refreshes. A refusal counts as `ok`,
- * because the identity provider did respond.
+ * The outcome of each refresh in the metric of calls to the identity provider. A refusal counts as `ok`, because the
+ * identity provider responded.
  */
 const callOutcomes: Record<RefreshOutcome['kind'], string> = {
   refreshed: 'ok',
@@ -46,7 +46,7 @@ const callOutcomes: Record<RefreshOutcome['kind'], string> = {
 
 export function createTokenRefresh(options: TokenRefreshOptions) {
   const { addresses, configure, verifier, metrics, refreshTimeout, clock } = options;
-  // A separate agent, so that `close` ends only refreshes and no other requests.
+  // Uses a separate agent, so that `close` ends only refreshes.
   const agent = createProviderAgent();
 
   return {
@@ -106,7 +106,7 @@ class StartHandler extends ForwardingHandler {
 
 /**
  * Creates the `fetch` function of one refresh. Records whether the request was sent, and whether a complete response
- * arrived. Takes the ID token out of the response, because openid-client cannot compare it with the session's ID token.
+ * arrived. Removes the ID token from the response, because openid-client cannot compare it with the session's ID token.
  */
 function createExchange(addresses: ProviderAddresses, agent: Agent) {
   let state: ExchangeState = 'unsent';
@@ -129,7 +129,7 @@ function createExchange(addresses: ProviderAddresses, agent: Agent) {
       );
       const content = await response.text();
       const { rest, error, ...taken } = takeIdToken(content);
-      // The state gets a status only when the response is complete.
+      // Sets the status after the body has arrived, because only a complete response counts.
       state = { status: response.status, retryAfter: response.headers.get('retry-after'), error };
       idToken = taken.idToken;
       return new Response(rest, { status: response.status, headers: [...response.headers] });
@@ -148,7 +148,7 @@ function takeIdToken(content: string): { idToken?: string; error?: unknown; rest
   }
 }
 
-/** Error codes that reject the client or its secret. For a wrong secret, Keycloak sends `unauthorized_client`. */
+/** Error codes for a rejected client or secret. For a wrong secret, Keycloak sends `unauthorized_client`. */
 const refusedClient = new Set<unknown>(['invalid_client', 'unauthorized_client']);
 
 function failureOf(error: unknown, state: ExchangeState, clock: Clock): RefreshOutcome {
