@@ -1,5 +1,5 @@
-// Tests in a real browser, for different response headers, whether scripts in an upstream's documents run in the
-// frontend's origin.
+// Tests in a real browser whether scripts in an upstream's documents run in the frontend's origin. Tries different
+// response headers.
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { launchChromium } from '../../../test/support/chromium.ts';

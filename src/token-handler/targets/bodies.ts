@@ -20,7 +20,7 @@ export class RequestBody extends Readable implements PacedBody {
   #isAtEnd = false;
   #isWanted = false;
   #passed = 0;
-  /** Number of bytes that the upstream had read at the previous call of `look`. */
+  /** Number of bytes that the upstream had read when `look` was called last. */
   #takenBefore = -1;
   /** Number of bytes that this body has taken from the read-ahead budget. */
   #extra = 0;
@@ -30,8 +30,8 @@ export class RequestBody extends Readable implements PacedBody {
     this.#source = source;
     this.#buffers = buffers;
     this.#readAhead = readAhead;
-    // An `error` event without a listener ends the process. While the request waits for a connection, this stream has
-    // no other listener. Later, undici or the response reports errors.
+    // Without a listener, an `error` event would end the process. While the request waits for a connection, this stream
+    // has no other listener. Later, undici or the response reports errors.
     this.on('error', () => undefined);
     source.on('data', this.#onData);
     source.on('end', this.#onEnd);
@@ -48,7 +48,9 @@ export class RequestBody extends Readable implements PacedBody {
     return isReady && !this.#isAtEnd && this.readableLength === 0;
   }
 
-  /** If the upstream reads nothing, reads ahead from the client, to notice whether it has closed the connection. */
+  /**
+   * If the upstream reads nothing, reads ahead from the client, to notice whether the client has closed the connection.
+   */
   look(): void {
     const taken = this.#passed - this.readableLength;
     const isStalled = this.#source.isPaused() && taken === this.#takenBefore;
@@ -88,9 +90,8 @@ export class RequestBody extends Readable implements PacedBody {
 }
 
 /**
- * Returns the body in a form for undici: null if it is empty, or a Buffer if it has a known length and has arrived
- * completely. Any other body is a stream. Throws Problem `invalid-request` for an unsupported transfer coding (RFC 9112
- * section 6.1).
+ * Returns the body for undici: null if it is empty, a Buffer if it has a known length and has arrived completely, and
+ * otherwise a stream. Throws Problem `invalid-request` for an unsupported transfer coding (RFC 9112 section 6.1).
  */
 export function outgoingBody(request: IncomingMessage, buffers: BodyBuffers): Buffer | RequestBody | null {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
@@ -102,7 +103,7 @@ export function outgoingBody(request: IncomingMessage, buffers: BodyBuffers): Bu
   return request.readableLength === bytes ? readWhole(request) : new RequestBody(request, buffers);
 }
 
-/** Reads everything that Node has buffered of the request body. A single call of `read` may return less. */
+/** Reads all parts of the request body that Node has buffered. A single call of `read` may return less. */
 function readWhole(request: IncomingMessage): Buffer {
   const first: Buffer = request.read();
   if (request.readableLength === 0) return first;
@@ -115,7 +116,7 @@ function readWhole(request: IncomingMessage): Buffer {
 const lingering = 5_000;
 
 /**
- * Call this when the response has ended before the request body. Reads and discards the rest of the body for a limited
+ * Call this if the response has ended before the request body. Reads and discards the rest of the body for a limited
  * time. If the connection were closed immediately, the client might be unable to read the response (RFC 9112 section
  * 9.6).
  */
@@ -135,9 +136,9 @@ export class Download implements PacedBody {
   #remaining: number;
   #written = 0;
   #passed = 0;
-  /** At the previous call of `look`: number of bytes in the pieces that were sent completely. */
+  /** Number of bytes in completely sent pieces, at the previous call of `look`. */
   #gone = 0;
-  /** At the previous call of `look`: number of unsent bytes in the current piece. */
+  /** Number of unsent bytes of the current piece, at the previous call of `look`. */
   #going = 0;
   /** Number of bytes of the current piece that `passed` already includes. */
   #counted = 0;
@@ -162,9 +163,9 @@ export class Download implements PacedBody {
   }
 
   /**
-   * Updates `passed`. Node counts a piece as written only when the kernel has taken its last byte. For a piece of 64
-   * KiB at 1 KiB/s, this takes a minute. Therefore `look` also reads the length of libuv's queue, as the idle timeout
-   * of Node's sockets does.
+   * Updates `passed`. Node counts a piece as written only when the kernel has taken its last byte. A piece of 64 KiB at
+   * 1 KiB/s takes a minute. Therefore `look` also reads the length of libuv's queue, as the idle timeout of Node's
+   * sockets does.
    */
   look(): void {
     const gone = this.#written - this.#response.writableLength;
@@ -181,8 +182,8 @@ export class Download implements PacedBody {
   }
 
   /**
-   * Sends a piece to the client. If the client must read first, returns false and pauses the upstream until the client
-   * has read.
+   * Sends a piece to the client. If the client reads too slowly, returns false, and pauses the upstream until the
+   * client has read.
    */
   write(chunk: Buffer, controller: Dispatcher.DispatchController): boolean {
     const response = this.#response;

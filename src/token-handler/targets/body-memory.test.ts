@@ -46,7 +46,7 @@ describe('the buffers of forwarded pieces', () => {
   const buffers = createPassingBuffers();
 
   it('are collected after each 16 MiB, without a full collection', () => {
-    // Other test files run in this process. V8 must not be about to collect what they have left in the heap.
+    // Collects the garbage of other test files in this process, so that V8 does not collect it during the test.
     setFlagsFromString('--expose-gc');
     runInNewContext('gc')();
     for (let round = 0; round < 2; round += 1) {

@@ -1,17 +1,17 @@
-// Limits the memory that all request and response bodies in this process use together: data that is read ahead, and
-// buffers whose content was already forwarded.
+// Limits the memory that all request and response bodies in this process use together, for data that is read ahead and
+// for buffers of data that was already forwarded.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
- * A budget for reading ahead from clients whose upstream reads nothing. The end of a connection is noticed only after
- * all its data was read (RFC 9293 section 3.10.4). When the budget is used up, only UPSTREAM_TIMEOUT ends the request
- * of a client that has left.
+ * A budget for reading ahead from clients whose upstream reads nothing. The end of a client's connection is noticed
+ * only after all its data was read (RFC 9293 section 3.10.4). If the budget is used up and the client has left, only
+ * UPSTREAM_TIMEOUT ends the request.
  */
 export interface ReadAhead {
   /**
    * Returns the number of bytes that a body may read in addition to the `held` bytes that it has already taken. Returns
-   * 0 if the budget, or the part of it that one body may take, is used up. Give all taken bytes back with `giveBack`.
+   * 0 if the whole budget, or the maximum of one body, is used up. Give all taken bytes back with `giveBack`.
    */
   take(held: number): number;
   giveBack(bytes: number): void;
@@ -38,8 +38,8 @@ export function createReadAhead(): ReadAhead {
 
 /**
  * Makes V8 collect its young generation after a number of forwarded bytes. Sockets read into buffers outside V8's heap,
- * and V8 takes these buffers into account late. At full speed, a body leaves about 70 MiB of buffers before V8 collects
- * them (decision 0041).
+ * which V8 takes into account late. At full speed, a body leaves about 70 MiB of such buffers before V8 collects them
+ * (decision 0041).
  */
 export interface PassingBuffers {
   /** Counts the bytes of a piece of a body. Call this for each piece that was read. */

@@ -1,6 +1,6 @@
 // Limits which caches may reuse a response. The upstream sees an access token, but caches between the browser and the
-// token handler see only the session's cookie. They would therefore apply none of the rules that HTTP has for responses
-// to requests with an Authorization header, and could show one person's data to another.
+// token handler see only the session's cookie. Such caches would therefore not apply HTTP's rules for responses to
+// requests with an Authorization header, and could show one person's data to another.
 import { remembered } from './remembered.ts';
 
 type Headers = Record<string, string | string[]>;
@@ -9,9 +9,9 @@ type Headers = Record<string, string | string[]>;
 const cacheControls = ['cache-control', 'cdn-cache-control'];
 
 /**
- * If a cache may store the response, adds `Cookie` to `Vary` and, unless the upstream permits shared caches to reuse
- * the response, `private` to `Cache-Control`. A response without Cache-Control needs no change, because the token
- * handler sets `no-store`.
+ * If a cache may store the response, adds `Cookie` to `Vary`. Then also adds `private` to `Cache-Control`, unless the
+ * upstream says whether shared caches may reuse the response. A response without Cache-Control needs no change, because
+ * the token handler sets `no-store`.
  */
 export function limitCaches(headers: Headers, status: number): void {
   let mayBeStored = false;
@@ -21,16 +21,16 @@ export function limitCaches(headers: Headers, status: number): void {
     const sharing = sharingOf(value);
     if (sharing === 'never stored') continue;
     mayBeStored = true;
-    // At the beginning, because the value may end within a quoted text.
+    // Adds `private` at the beginning, because the value may end within an unterminated quoted string.
     if (sharing === 'not stated') headers[name] = listWith('private', value);
   }
   if (mayBeStored) varyByCookie(headers, status);
 }
 
-/** A cache must not reuse the response for a request with other cookies (RFC 9111 section 4.1). */
+/** Adds `Cookie` to `Vary`, so that caches do not reuse the response for other cookies (RFC 9111 section 4.1). */
 function varyByCookie(headers: Headers, status: number): void {
   const vary = asText(headers.vary);
-  // The headers of a 304 replace those of the cached response (RFC 9111 section 3.2), whose Vary names Cookie already.
+  // A 304 without Vary keeps the Vary of the cached response (RFC 9111 section 3.2), which already names Cookie.
   if (vary === undefined && status === 304) return;
   const names = membersOf(vary ?? '');
   if (!names.includes('*') && !names.includes('cookie')) headers.vary = listWith(vary ?? '', 'Cookie');
@@ -38,15 +38,16 @@ function varyByCookie(headers: Headers, status: number): void {
 
 type Sharing = 'never stored' | 'stated' | 'not stated';
 
-/** Limits of the cache of Cache-Control values. Upstreams send few different values. */
+/** Limits for caching decisions about Cache-Control values. Upstreams send few different values. */
 const rememberedValues = { most: 500, longest: 100 };
 
 /**
  * Reads a Cache-Control value. `stated` means that the value itself says whether shared caches may reuse a response to
- * a request with an Authorization header (RFC 9111 section 3.5). `private` with field names permits them to.
+ * a request with an Authorization header (RFC 9111 section 3.5). `private` with field names does not say so, because it
+ * restricts only these fields.
  */
 const sharingOf = remembered((value): Sharing => {
-  // A quoted text without an end reaches to the end of the value. The time of the replacement is therefore linear.
+  // An unterminated quoted string extends to the end of the value, so that the replacement takes linear time.
   const directives = membersOf(value.replaceAll(/"(?:[^"\\]|\\.)*(?:"|\\?$)/gs, 'quoted'));
   if (directives.includes('no-store')) return 'never stored';
   const isStated = directives.some((directive) => /^(?:private|public|must-revalidate|s-maxage=.*)$/.test(directive));

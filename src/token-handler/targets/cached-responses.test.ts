@@ -1,4 +1,5 @@
-// Tests in a real browser whom a cached response of an upstream is shown to, when people share a browser.
+// Tests in a real browser that a cached response of an upstream is shown only to the person who received it, if several
+// people use the same browser.
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { launchChromium } from '../../../test/support/chromium.ts';
@@ -19,7 +20,7 @@ afterAll(async () => {
   await world.close();
 });
 
-/** Signs the browser in as a person. Another person’s cookies are replaced. */
+/** Signs the browser in as a person, in place of the previous person. */
 async function enter({ cookie }: Person): Promise<void> {
   const pairs = cookie.split('; ').map((pair) => pair.split('='));
   await context.addCookies(pairs.map(([name = '', value = '']) => ({ name, value, url: world.site })));

@@ -16,14 +16,17 @@ export function keepOpen({ socket }: IncomingMessage, response: HttpResponse): v
 /** Milliseconds that the client may take to read the rest of a response that `endSoon` has ended. */
 const longestEnd = 2_000;
 
-/** Ends a complete response. Aborts it if the client does not read its rest, because no other limit applies by then. */
+/**
+ * Ends a response normally. If the client does not read the rest in time, aborts the response, because no other limit
+ * applies by then.
+ */
 export function endSoon(response: HttpResponse): void {
   response.end();
   const timer = setTimeout(() => cut(response), longestEnd).unref();
   response.once('close', () => clearTimeout(timer));
 }
 
-/** Aborts a response that has begun. Resets the connection, so that the kernel drops data that is not sent yet. */
+/** Aborts a response that has begun. Resets the connection, so that the kernel drops unsent data. */
 export function cut(response: HttpResponse): void {
   const { socket } = response;
   if (socket) resetSocket(socket);
@@ -32,6 +35,7 @@ export function cut(response: HttpResponse): void {
 }
 
 /**
- * Ignores errors of a response or a tunnel. An error also closes the response or the tunnel, and the close is handled.
+ * Ignores an error of a response or a tunnel. After the error, the response or tunnel closes, which is handled
+ * elsewhere.
  */
 export const ignore = (): void => undefined;

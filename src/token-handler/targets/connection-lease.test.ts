@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => void server.close());
 beforeEach(() => {
   sockets.length = 0;
-  // A tenant may hold ten of twenty connections, and a person eight, because every person may hold at least eight.
+  // A tenant may hold ten of twenty connections. A person may hold eight, the minimum for every person.
   connections = createConnections({ perUpstream: 20, personShare: 10, tenantShare: 50, onRefused: () => undefined });
 });
 afterEach(() => connections.close());

@@ -1,7 +1,7 @@
 // Leases a connection to an upstream for one proxied request: waits for a connection, passes the request to undici, and
 // releases the connection when undici is done. If the client aborts, the connection counts as used until undici has
-// aborted the request, even during a TLS handshake. Otherwise, a pool could be full of aborted requests while its
-// connections counted as free.
+// aborted the request, even during a TLS handshake. Otherwise, connections would count as free although aborted
+// requests still fill the pool.
 import type { Dispatcher } from 'undici';
 import type { Lease, Waiter } from './connections.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';

@@ -140,7 +140,7 @@ describe('the connections of one upstream', () => {
     expect(connections.count().held).toBe(16);
     expect(await problemOf(take('grace', 'other town', at(16)))).toEqual(busy);
     expect(refusals).toEqual(['process']);
-    // The refused request does not occupy a connection to its upstream.
+    // The refused request holds no connection to its upstream.
     leases[0]?.release();
     expect(await problemOf(take('grace', 'other town', at(16)))).toBe('taken');
   });
@@ -199,7 +199,7 @@ describe('connections to an upstream that responds late', () => {
     const other = await take();
     pools.push(other.dispatcher);
     expect(pools[1]).not.toBe(pools[0]);
-    // A request that holds an earlier lease, and is sent a second time, also uses the new connections.
+    // An earlier request that is sent again also uses the new connections.
     expect(late.dispatcher).toBe(pools[1]);
     expect(pools.map((pool) => (pool as { closed?: boolean }).closed)).toEqual([true, false]);
     await connections.close();

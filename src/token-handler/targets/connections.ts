@@ -1,7 +1,7 @@
-// Manages connections to upstreams. Requests share a pool of connections for each upstream; each stream has a separate
-// connection. Each person and each tenant holds at most its share of a pool. Requests beyond a share wait in a limited
-// queue; requests to a full pool are refused immediately. Closes the connections of unused pools, and idle connections
-// that the network may have dropped. Never retries a request.
+// Manages connections to upstreams. Requests share a pool of connections for each upstream. Each stream has a separate
+// connection. Each person and each tenant may hold only a limited share of a pool. Requests beyond this share wait in a
+// limited queue. Requests to a full pool are refused immediately. Closes the connections of unused pools, and idle
+// connections that the network may have dropped. Never retries a request.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { ReplaceablePool } from '../../service/http/replaceable-pool.ts';
@@ -27,7 +27,8 @@ export interface Waiter {
 
 export interface Connections {
   /**
-   * Leases a shared connection. Waits if the person or the tenant already holds its full share. Throws Problem `busy`.
+   * Leases a shared connection. Waits if the person or the tenant already holds all connections of its share. Throws
+   * Problem `busy`.
    */
   share(origin: string, claim: Claim, waiter: Waiter): Promise<Lease>;
   /** Leases a new connection for one stream. */
@@ -39,7 +40,7 @@ export interface Connections {
 
 /**
  * Why a request was refused. `process`: the limit for all upstreams together was reached. `pool`: all connections to
- * the upstream were in use. `queue-full` and `queue-late`: too many requests waited, or the request waited for too
+ * the upstream were in use. `queue-full`: too many requests were waiting. `queue-late`: the request waited for too
  * long.
  */
 export type ConnectionRefusal = 'process' | 'pool' | 'queue-full' | 'queue-late';
@@ -47,7 +48,7 @@ export type ConnectionRefusal = 'process' | 'pool' | 'queue-full' | 'queue-late'
 export interface ConnectionLimits {
   /** Maximum number of shared connections to one upstream. */
   perUpstream: number;
-  /** Percentage of the shared connections that one person may hold, but at least eight connections. */
+  /** Percentage of the shared connections that one person may hold. Every person may hold at least eight. */
   personShare: number;
   /** Percentage of the shared connections that one tenant may hold. */
   tenantShare: number;
@@ -58,15 +59,15 @@ export interface ConnectionLimits {
 const connectTimeout = 10_000;
 /** Longest pause within a response body, in milliseconds. */
 const longestPause = 300_000;
-/** Maximum wait of a request, in milliseconds, while its person or tenant uses the full share of the connections. */
+/** Maximum wait of a request in milliseconds, while its person or tenant holds all connections of its share. */
 const longestWait = 10_000;
-/** Maximum number of requests that wait for a share, per connection of this share. */
+/** A person, a tenant and a pool may each have this many waiting requests per connection of their share. */
 const waitingPerConnection = 4;
-/** Minimum number of connections in the share of a person. A page loads several resources concurrently. */
+/** Minimum number of connections that every person may hold. A page loads several resources concurrently. */
 const leastOfPerson = 8;
 /**
- * The limit for the shared connections to all upstreams together is the limit for one upstream times this number. This
- * limit exists because the number of file descriptors is limited.
+ * The limit for all upstreams together is `perUpstream` times this number. The limit exists because the number of file
+ * descriptors is limited.
  */
 const fullUpstreams = 16;
 /** Milliseconds without a request after which the connections to an upstream are closed. */

@@ -28,8 +28,8 @@ function start(length?: string) {
     ...{ calls, state, download, response },
     write: (chunk: Buffer) => download.write(chunk, controller),
     /**
-     * Sets the numbers of buffered bytes: `queued` in Node, and `sending` of the current piece. Returns the number of
-     * bytes that have passed.
+     * Sets the numbers of unsent bytes: `queued` in Node's buffer, and `sending` of the current piece in libuv's queue.
+     * Returns the number of bytes that have passed.
      */
     look(queued: number, sending: number) {
       response.writableLength = queued;

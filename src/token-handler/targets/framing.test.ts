@@ -1,4 +1,4 @@
-// Tests the framing of HTTP messages (RFC 9110, RFC 9112). The real token handler is between a hostile client and a
+// Tests the framing of HTTP messages (RFC 9110, RFC 9112). The real token handler stands between a hostile client and a
 // hostile upstream, which send bytes that no HTTP library would send.
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -83,7 +83,7 @@ describe('a response of an upstream causes a 502, and the request is not sent ag
 
   it('consists of endless informational responses that the client does not read', async () => {
     const hints = `HTTP/1.1 103 Early Hints\r\nLink: <${'x'.repeat(4_000)}>\r\n\r\n`.repeat(100);
-    // Together, the responses have 60 MB, which is more than the operating system buffers for a connection.
+    // The responses have 60 MB in total, which is more than the operating system buffers for a connection.
     upstream.answer = { pieces: Array(150).fill(hints) };
     const client = connect(Number(new URL(world.site).port), '127.0.0.1').pause();
     client.write(`GET /token-handler/v1/targets/root/x HTTP/1.1\r\nHost: a\r\nCookie: ${world.person.cookie}\r\n\r\n`);

@@ -63,7 +63,7 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
   };
 }
 
-/** Returns a function that runs all steps that precede forwarding. */
+/** Returns a function that runs all steps before forwarding. */
 function createSteps({ guards, catalog, upstreams, requestHeaders }: TargetHandlerOptions) {
   return async (request: IncomingMessage, response: HttpResponse) => {
     guards.addressLimit.check(request, response);
@@ -111,7 +111,7 @@ function isForServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): bool
 }
 
 /**
- * Throws Problem `body-too-large` for a Content-Length of 2^53 or more, because undici would forward a different number
+ * Throws Problem `body-too-large` for a Content-Length of 2^53 or more, because undici would forward another number
  * than the client sent (RFC 9110 section 8.6).
  */
 function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void {
@@ -162,7 +162,9 @@ function addedHeaders({ locals }: HttpResponse, accessToken: string, span: Span 
   };
 }
 
-/** Ends the span when the upstream is done with the request, or when the request fails. */
+/**
+ * Forwards the request in a span. Ends the span when the upstream is done with the request, or when the request fails.
+ */
 async function forwardIn(span: Span, forward: Forward, ...[request, response, outgoing]: Parameters<Forward>) {
   try {
     await forward(request, response, outgoing);

@@ -66,7 +66,7 @@ describe('a proxied request', () => {
   ])('has no header %s of the client', (name) => {
     for (const written of [name, name.toLowerCase(), name.toUpperCase()])
       expect(passed([written, 'x', 'Accept', '*/*'])).toEqual(['Accept', '*/*']);
-    // Passes the same header name again, for which the proxy now uses the cached decision.
+    // Passes the same name again, so that the proxy uses its cached decision.
     expect(passed([name, 'x', 'Accept', '*/*'])).toEqual(['Accept', '*/*']);
   });
 
@@ -140,7 +140,7 @@ describe('a proxied response', () => {
   });
 
   it('has none of the headers that repeated Connection headers name, and none without a value', () => {
-    // By Node's types, the Connection header is a single string. For repeated headers, undici returns a list.
+    // Node's types declare the Connection header as a string, but undici returns a list for repeated headers.
     const connection = ['close', 'X-Hop'] as unknown as string;
     const headers = { ...json, connection, 'x-hop': '1', 'x-kept': '2', 'x-none': undefined };
     expect(responseHeaders(headers, 200, request())).toStrictEqual({ ...json, 'x-kept': '2' });

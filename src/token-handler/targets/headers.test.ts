@@ -1,4 +1,4 @@
-// Tests which headers of requests and responses are forwarded. The real token handler is between a client and an
+// Tests which headers of requests and responses are forwarded. The real token handler stands between a client and an
 // upstream that records requests.
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -49,8 +49,7 @@ describe('request headers', () => {
       'X-Original-URL': '/admin',
       'X-Rewrite-URL': '/admin',
     });
-    // By default, loopback addresses are trusted proxies, so the token handler trusts the X-Forwarded headers of the
-    // test.
+    // Loopback addresses are trusted proxies by default, so the token handler trusts the test's X-Forwarded headers.
     expect(seen).toMatchObject({
       'x-forwarded-for': '203.0.113.9',
       'x-forwarded-proto': 'https',
@@ -68,7 +67,7 @@ describe('request headers', () => {
   });
 
   it('headers in which a client could claim an identity, an address, a method or a path are dropped', async () => {
-    // The test sends the name patterns themselves as header names, because `*` is a valid character in header names.
+    // Sends the name patterns themselves as header names, because `*` is a valid character in header names.
     const names = untrustedHeaders.flatMap((group) => [...group.names]);
     const written = [...names, ...names.map((name) => name.replaceAll('-', '_').toUpperCase())];
     const seen = await seenWith(Object.fromEntries(written.map((name) => [name, 'claimed'])));

@@ -1,6 +1,6 @@
-// Lists response headers with which an upstream would change the browser's state for the whole origin of the frontend,
-// also for later requests. On the upstream's own host, these headers change only its own state; through a target, they
-// would change that of the frontend. `npm run docs` copies the list to docs/target-headers.md.
+// Lists response headers that change the browser's state for a whole origin, also for later requests. On the upstream's
+// own host, these headers affect only the upstream. Through a target, they would affect the frontend. `npm run docs`
+// copies the list to docs/target-headers.md.
 
 export interface OriginWideHeaders {
   /** The standard that defines the headers. */

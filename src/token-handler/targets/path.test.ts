@@ -151,7 +151,7 @@ describe('the path at the upstream', () => {
       }),
       { numRuns: 30_000 },
     );
-    // The test is meaningful only if the proxy would forward enough of the generated paths.
+    // The test proves something only if the proxy would forward enough of the generated paths.
     expect(forwarded).toBeGreaterThan(3_000);
   });
 
@@ -288,7 +288,7 @@ describe('a name that looks encoded', () => {
 });
 
 /**
- * Returns the paths that servers may read from `path`: decoded up to three times, with `\` read as a slash, and with or
+ * Returns the paths that servers may take `path` for: decoded up to three times, with `\` read as a slash, and with or
  * without matrix parameters.
  */
 function readings(path: string): string[] {
@@ -301,8 +301,8 @@ function readings(path: string): string[] {
 }
 
 function decodeLeniently(text: string): string {
-  // Uses the UTF-8 bytes of each character, because U+2025 would become a percent sign if it were truncated to one
-  // byte.
+  // Uses the UTF-8 bytes of each character. If characters were truncated to one byte, U+2025 would become a percent
+  // sign.
   const bytes = Buffer.from(text, 'utf8')
     .toString('latin1')
     .replace(/%([\da-f]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));

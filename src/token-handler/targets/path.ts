@@ -17,10 +17,7 @@ export function isTargetRequest({ url = '' }: Pick<IncomingMessage, 'url'>): boo
   return url.startsWith(versionedPath) || url.startsWith(unversionedPath);
 }
 
-/**
- * Like `isTargetRequest`, but also true for an address in absolute form (RFC 9112). The handler rejects such an
- * address.
- */
+/** Like `isTargetRequest`, but also true for an address in absolute form (RFC 9112), which the handler rejects. */
 export function isForTargets({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return isTargetRequest({ url: url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '') });
 }
@@ -70,7 +67,7 @@ export function upstreamPath(basePath: string, { path, query }: Omit<TargetAddre
   return `${basePath}${path}` === '' ? `/${query}` : `${basePath}${path}${query}`;
 }
 
-/** Allows the path characters of RFC 3986 except `;` and `%`, in segments that do not begin with a dot. */
+/** Matches paths of the characters that RFC 3986 allows, except `;` and `%`. No segment begins with a dot. */
 const plainPath = /^(?:\/(?!\.)[\w.~!$&'()*+,=:@-]*)*$/;
 
 /** True if no server could read `path` as a different path. `path` is empty or begins with a slash. */
@@ -94,7 +91,7 @@ function isHarmlessEncoded(path: string): boolean {
     if (count(decoded, '/') > slashes || decoded.includes('\\')) return false;
     if (/[^\x20-\x7e\x80-\uffff]/.test(decoded) || overlong.test(decoded) || hasDotSegment(decoded)) return false;
     const bytes = bytesOf(decoded);
-    // Only the first level must be UTF-8. At deeper levels, a percent sign may be ordinary text.
+    // Only the first level must be valid UTF-8, because at deeper levels a percent sign may be ordinary text.
     if (level === 0 && !isUtf8(bytes)) return false;
     const folded = foldHarmless(bytes, slashes);
     if (folded === undefined) return false;
@@ -112,12 +109,12 @@ const lookalikes = /[\u20e5\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe6
 
 /**
  * ASCII separators, and characters that converters turn into a separator. Best-fit conversion turns the yen sign (code
- * page 932) and the won sign (949) into a backslash. Names may contain these two signs, but not next to dots. The
- * fraction slash results from the compatibility decomposition of U+215F.
+ * page 932) and the won sign (949) into a backslash. Both signs may occur in names, but not next to dots. The fraction
+ * slash results from the compatibility decomposition of U+215F.
  */
 const foldedSeparators = /[/\\\u00a5\u20a9\u2044]/;
 
-/** Conversions to ASCII by best-fit conversion or iconv's `//TRANSLIT` that Unicode's decompositions do not contain. */
+/** Conversions to ASCII, by best-fit conversion or iconv's `//TRANSLIT`, that are not decompositions of Unicode. */
 const asciiLookalikes: Readonly<Record<string, string>> = {
   '\u00b7': '.',
   '\u06d4': '.',
@@ -129,12 +126,12 @@ const asciiLookalikes: Readonly<Record<string, string>> = {
 };
 const asciiLookalike = new RegExp(`[${Object.keys(asciiLookalikes).join('')}]`, 'g');
 
-/** Combining marks and invisible characters. A server drops them if it compares names only by their letters. */
+/** Combining marks and invisible characters, which a server drops if it compares names only by their letters. */
 const dropped = /[\p{M}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
- * Returns the bytes that `decoded` stands for: one byte for each character up to U+00FF, and the UTF-8 bytes of every
- * other character, which comes from `%uXXXX`.
+ * Returns the bytes of `decoded`: one byte for each character up to U+00FF, and the UTF-8 bytes of every other
+ * character, which comes from `%uXXXX`.
  */
 function bytesOf(decoded: string): Buffer {
   const bytes = decoded.replace(/[\u0100-\u{10ffff}]/gu, (character) => Buffer.from(character).toString('latin1'));
@@ -159,15 +156,17 @@ function foldHarmless(bytes: Buffer, slashes: number): string | undefined {
 }
 
 /**
- * True if a segment is one or two dots, possibly with white space around them, which file systems drop. After the dots,
- * there may be text that some servers cut off: matrix parameters (`..;x=1`), an encoded query or fragment, or a stream
- * name on Windows (`..:x`).
+ * True if a segment is one or two dots. White space around the dots is ignored, because file systems drop it. Text
+ * after the dots is ignored if some servers cut it off: matrix parameters (`..;x=1`), an encoded query or fragment, or
+ * a stream name on Windows (`..:x`).
  */
 function hasDotSegment(path: string, separators: string | RegExp = '/'): boolean {
   return path.split(separators).some((segment) => /^\s*\.{1,2}\s*(?:[;?#:]|$)/.test(segment));
 }
 
-/** Decodes percent-encoded bytes, and `%uXXXX`, which older servers decode, once. Leaves all other text unchanged. */
+/**
+ * Decodes percent-encoded bytes once, and also `%uXXXX`, which older servers decode. Leaves all other text unchanged.
+ */
 function decodeOnce(text: string): string {
   return text.replace(/%(?:([\da-f]{2})|u([\da-f]{4}))/gi, (_all, byte?: string, unit?: string) =>
     byte === undefined

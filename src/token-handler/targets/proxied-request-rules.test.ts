@@ -14,7 +14,7 @@ import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.
 const timeout = { interval: 5 };
 let proxy: RunningProxy;
 afterEach(async () => {
-  // Whatever has ended a request, it is reported as done, has released its connection and stopped watching its session.
+  // However the request has ended, it must be reported as done, release its connection and stop watching its session.
   await expect.poll(() => [proxy.running(), proxy.held(), proxy.watching()], timeout).toEqual([0, 0, 0]);
   await proxy.close();
 });
@@ -68,7 +68,7 @@ describe('a request', () => {
       headers: { 'x-own': 'x', authorization: 'Bearer token', 'content-length': '4' },
     });
     expect(proxy.upstream.last().headers).not.toHaveProperty('cookie');
-    // The sum is in seconds. It must be less than the age of this process.
+    // The sum is in seconds, so it must be less than the age of this process.
     const duration = await proxy.total('formgate_upstream_duration_seconds_sum');
     expect(duration).toBeGreaterThan(0);
     expect(duration).toBeLessThan(performance.now() / 1_000);
@@ -142,7 +142,7 @@ describe('a response', () => {
     const { request, answer } = proxy.start();
     request.end();
     await proxy.upstream.waitFor(1);
-    // Fills the buffers of the kernel until some bytes stay in the proxy. These are too few to pause the upstream.
+    // Fills the buffers of the kernel until some bytes stay in the proxy, which are too few to pause the upstream.
     for (let sent = 0; proxy.unread() === 0; sent += 4_096) {
       piece?.();
       await expect.poll(() => proxy.noted(), { interval: 1 }).toBe(sent + 4_096);
@@ -227,8 +227,8 @@ describe('a response', () => {
     request.end();
     const incoming = await answer;
     await delay(50);
-    // The upstream has sent the whole response. The rest of the body waits for the client, and the proxy still watches
-    // the session.
+    // The upstream has sent the whole response, but the client has not read it yet. The proxy still watches the
+    // session.
     expect(proxy.watching()).toBe(1);
     expect((await buffer(incoming)).equals(large)).toBe(true);
     expect(await proxy.counts('formgate_proxied_requests_aborted_total')).toEqual({});
@@ -272,7 +272,7 @@ describe('an upstream that does not begin its response', () => {
     expect(performance.now() - began).toBeGreaterThan(39);
     await given;
     await delay(100);
-    // The timer has stopped.
+    // The timer has stopped, so the timeout was counted only once.
     expect(await proxy.counts('formgate_dependency_failures_total')).toEqual({ 'dependency=upstream,kind=timeout': 1 });
   });
 
@@ -300,8 +300,8 @@ describe('an upstream that does not begin its response', () => {
   it('has its full time again while it reads a body that the client sends without a pause', async () => {
     await start(
       (request, response) => {
-        // Reads slowly only at first: the kernel buffers the end of the body, so the proxy would wait for it at the
-        // end.
+        // Reads slowly only at first. The kernel still buffers the end of the body when the proxy has sent everything,
+        // and slow reads of this end would let the proxy's timer expire.
         let slowReads = 100;
         const take = () => {
           slowReads -= 1;
@@ -488,7 +488,7 @@ describe('the end of the session', () => {
   });
 });
 
-/** Waits for the log line of the only request. It must not report that the request failed. */
+/** Waits for the log line of the only request, and expects that the line reports no failure. */
 async function expectNoFailure() {
   await expect.poll(() => proxy.lines().map(({ msg }) => msg), timeout).toEqual(['request']);
 }

@@ -96,7 +96,7 @@ describe('a request body', () => {
     pump();
     await until(() => paused !== undefined);
     const stuck = await untilStuck(() => written);
-    // The client has written only as many megabytes as the buffers of the sockets hold.
+    // The client could write only as many megabytes as the buffers of the sockets hold.
     expect(stuck).toBeLessThan(64);
     request.destroy();
   });

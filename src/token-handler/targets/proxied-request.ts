@@ -107,7 +107,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#followStream(passedOn);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
     writeHead(response, status, passedOn);
-    // Waits one tick, to write a small body together with the response headers. A slow body must not delay them longer.
+    // Waits one tick, to write the headers together with a small body. A slow body must not delay the headers longer.
     process.nextTick(this.#flushHead);
   }
 
@@ -133,7 +133,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#done.resolve();
   }
 
-  /** Called when the upstream is done but the client still has to read the rest of the response. */
+  /** Called when the upstream has sent the whole response but the client has not read all of it. */
   #deliver(): void {
     this.#lease.close();
     this.#watch.session();
@@ -153,7 +153,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
     this.#noteHead();
     this.#stopNotice?.();
-    // undici has removed its listeners from `upstream`. An `error` event without a listener would end the process.
+    // undici has removed its listeners from `upstream`. Without a listener, an `error` event would end the process.
     upstream.on('error', ignore);
     if (this.#isOver) return void upstream.destroy();
     keepOpen(this.#request, this.#response);

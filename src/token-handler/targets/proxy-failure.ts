@@ -9,8 +9,8 @@ type Failures = Pick<ProxyMetrics, 'dependencyFailures' | 'aborted'>;
 const closedCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
- * True if a request without a body may be sent again (RFC 9110 section 9.2.2). Its method must be GET or HEAD, and the
- * connection must have been closed. A server may close a reused connection at any moment.
+ * True if a failed request without a body may be sent again (RFC 9110 section 9.2.2): its method is GET or HEAD, and
+ * the connection was closed. A server may close a reused connection at any moment.
  */
 export function isRepeatable(method: string, error: Error): boolean {
   return (method === 'GET' || method === 'HEAD') && 'code' in error && closedCodes.has(String(error.code));

@@ -19,9 +19,7 @@ export interface ProxyOptions {
   rate: TransferRate;
   bodies: BodyBuffers;
   metrics: ProxyMetrics;
-  /**
-   * Maximum time in milliseconds from the moment when the upstream has received the request until its response begins.
-   */
+  /** Maximum time in milliseconds between the upstream's receipt of the request and the beginning of its response. */
   firstByte: number;
 }
 

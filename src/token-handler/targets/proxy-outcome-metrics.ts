@@ -1,6 +1,6 @@
 // Counts proxied requests by outcome. The counters of a target are created when the target is first used, so that later
-// requests need not look up labels. The number of targets with a label is limited, because tenants choose the names of
-// targets.
+// requests need not look up labels. Only a limited number of targets have their own label, because tenants choose the
+// names of targets.
 import prom from 'prom-client';
 import { type ProxyOutcome, proxyOutcomes } from './proxy-outcome.ts';
 
@@ -40,7 +40,7 @@ export function createProxyOutcomes({ registry, namesTargets }: ProxyOutcomesOpt
     aborted: requests.labels('aborted', target),
   });
   const ofNoTarget = bind('');
-  // Exports the value 0 before the first request. Otherwise, a rate in a query would miss the first failure.
+  // Exports the value 0 before the first request, because a query for a rate would otherwise miss the first failure.
   for (const counter of Object.values(ofNoTarget)) counter.inc(0);
   if (!namesTargets) return { ofNoTarget, of: () => ofNoTarget };
   const ofOthers = bind('other');

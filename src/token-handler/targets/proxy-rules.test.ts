@@ -29,7 +29,7 @@ describe('a request whose connection broke', () => {
   );
 });
 
-/** Returns new metrics, and a function that returns the labels and values of all their counts that are not 0. */
+/** Returns new metrics, and a function that returns the labels and values of all counts that are not 0. */
 function counters() {
   const registry = new prom.Registry();
   const { dependencyFailures } = createMetrics();

@@ -1,5 +1,5 @@
-// Caches decisions about texts that clients and upstreams choose. Only a limited number of short texts is cached,
-// because anyone could otherwise fill the memory. For any other text, the decision is made again each time.
+// Caches decisions about texts that clients and upstreams choose. Caches only a limited number of short texts, because
+// anyone could otherwise fill the memory. For any other text, each call makes the decision again.
 
 export interface RememberedLimits {
   /** Maximum number of cached texts. */

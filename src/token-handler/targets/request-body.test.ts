@@ -1,5 +1,5 @@
-// Tests how a request body is read: with back-pressure, with a limited budget for reading ahead of the upstream, and
-// completely.
+// Tests how a request body is read: with back-pressure, with a limited budget for reading ahead of the upstream, and to
+// the end.
 import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -129,7 +129,7 @@ describe('a body waits for its client', () => {
 });
 
 describe('a body that the upstream does not read', () => {
-  /** Fills the body until it no longer reads from the client. */
+  /** Fills the body until the body no longer reads from the client. */
   async function stalled(step?: number) {
     const started = start(step);
     started.source.push(Buffer.alloc(full));

@@ -19,7 +19,7 @@ export interface AddedHeaders {
 export type HeaderList = string[];
 
 // Hop-by-hop headers of RFC 9110 section 7.6.1 and of the older RFC 2616 section 13.5.1. `Trailer` is dropped because
-// undici sends no trailers, and `HTTP2-Settings` because the proxy does not forward the upgrade to which it belongs.
+// undici sends no trailers. `HTTP2-Settings` is dropped because the proxy does not forward the upgrade to HTTP/2.
 const hopByHop = [
   'connection',
   'keep-alive',
@@ -46,7 +46,7 @@ const dropped = [
   ...untrustedHeaders.flatMap(({ names }) => names),
 ];
 
-/** Limits of the cache of decisions about header names. Clients send few different names. */
+/** Limits for caching decisions about header names. Clients send few different names. */
 const rememberedNames = { most: 1_000, longest: 100 };
 
 export interface RequestHeadersOptions {

@@ -1,5 +1,5 @@
-// Tests what can end a proxied request besides its client and its upstream: the end of the session, a slow body, and a
-// late response.
+// Tests three causes that end a proxied request, besides its client and its upstream: the end of the session, a slow
+// body, and a late response.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { LiveSession } from '../sessions/session.ts';
 import type { RequestBody } from './bodies.ts';

@@ -1,5 +1,5 @@
 // Watches one proxied request: the time until its response begins, the end of its session, and the rate of its bodies.
-// Calls the listeners of the request, and does not end the request itself.
+// Calls the request's listeners, but never ends the request itself.
 import type { LiveSession } from '../sessions/session.ts';
 import type { Download, RequestBody } from './bodies.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';
@@ -95,7 +95,7 @@ export class FirstByteTimer {
     this.#timer = setTimeout(() => this.#onLong(), Math.min(long, this.#limit));
   }
 
-  /** Restarts the timer. Call this when another part of the request has been sent to the upstream. */
+  /** Restarts the timer. Call this when more of the request has been sent to the upstream. */
   refresh(): void {
     if (!this.#isLong) this.#timer?.refresh();
     else {

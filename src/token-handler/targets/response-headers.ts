@@ -1,7 +1,7 @@
-// Selects the headers of an upstream's response that the client receives. Drops hop-by-hop headers, and also headers that
-// would change the browser's state for the whole origin of the frontend, such as cookies. Prevents documents from running
-// scripts in that origin, limits which caches may reuse a response, and rejects responses whose framing Node would change
-// (RFC 9110, RFC 9112).
+// Selects the headers of an upstream's response that the client receives. Drops hop-by-hop headers, and headers that
+// would change the browser's state for the whole origin of the frontend, such as cookies. Prevents documents from
+// running scripts in this origin, and limits which caches may reuse a response. Rejects responses whose framing Node
+// would change (RFC 9110, RFC 9112).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { upgradeOf } from '../../service/http/upgrades.ts';
 import { asText, limitCaches } from './cache-limits.ts';
@@ -23,12 +23,12 @@ const dropped = new Set([
   'transfer-encoding',
   'upgrade',
   ...originWideHeaders.flatMap(({ names }) => names.map((name) => name.toLowerCase())),
-  // The token handler sets this header to the request id in its log line.
+  // The token handler sets this header to the request id of its log line.
   'x-request-id',
   // The token handler always sets this header to `nosniff`.
   'x-content-type-options',
-  // With these headers, an upstream would make a web server in front of the token handler send a file or another location
-  // of that server instead of the response.
+  // A web server in front of the token handler would obey these headers, and send one of its own files or URLs instead
+  // of the response.
   ...['x-accel-redirect', 'x-sendfile', 'x-lighttpd-send-file', 'x-reproxy-url', 'x-reproxy-file'],
   // This header would let other origins of the same site read responses to requests with the session cookie.
   'access-control-allow-credentials',
@@ -68,12 +68,12 @@ export function isEventStream(passedOn: ResponseHeaders): boolean {
 
 /**
  * Adds a Content-Security-Policy to documents, so that the browser runs none of their scripts. A document from a target
- * has the frontend's origin. Its scripts, for example in an uploaded file, could read the CSRF token and call every
- * target.
+ * has the frontend's origin. Its scripts, for example in an uploaded file, could otherwise read the CSRF token and call
+ * every target.
  */
 function restrictDocument(passedOn: ResponseHeaders, status: number): void {
   const type = passedOn['content-type'];
-  // A 304 updates the headers of the cached response (RFC 9111 section 3.2). A policy from the upstream would therefore
+  // A 304 updates the headers of the cached response (RFC 9111 section 3.2), so a policy from the upstream would
   // replace the policy that was set here. A 304 or 204 without a type does not show whether the document is inert.
   const saysNothing = type === undefined && (status === 304 || status === 204);
   if (!saysNothing && !isInert(type)) passedOn['content-security-policy'] = 'sandbox';
@@ -106,8 +106,7 @@ export function responseTrailers(trailers: IncomingHttpHeaders): ResponseHeaders
 }
 
 /**
- * Maximum number of bytes of informational responses that wait for a slow client. Informational responses have no
- * back-pressure.
+ * Maximum number of bytes of informational responses that wait for a slow client. Node has no back-pressure for them.
  */
 const mostInformation = 65_536;
 
@@ -131,9 +130,8 @@ function isWebSocketSwitch({ upgrade, connection }: IncomingHttpHeaders): boolea
 }
 
 /**
- * True if trailers can follow the response. For a response without a chunked body, Node throws if there is a `Trailer`
- * header. Responses with status 204 or 304, responses to HEAD, and responses to HTTP/1.0 requests have no chunked body
- * (RFC 9112 section 7.1).
+ * True if the response may have trailers. If it has no chunked body, Node throws for a `Trailer` header. Responses with
+ * status 204 or 304, responses to HEAD, and responses to HTTP/1.0 requests have no chunked body (RFC 9112 section 7.1).
  */
 function mayHaveTrailers(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): boolean {
   const hasBody = request.method !== 'HEAD' && status !== 204 && status !== 304;
@@ -141,7 +139,7 @@ function mayHaveTrailers(status: number, headers: IncomingHttpHeaders, request: 
 }
 
 /**
- * Types that browsers show without running scripts in the page's origin. The list has no type with the ending `+xml`,
+ * Types that browsers show without running scripts in the page's origin. The list has no type that ends in `+xml`,
  * because XML can contain scripts (MIME Sniffing standard, section 4.6).
  */
 const inertType = new RegExp(
@@ -158,7 +156,7 @@ const inertType = new RegExp(
   'i',
 );
 
-/** Limits of the cache of decisions about content types. Upstreams send few different values. */
+/** Limits for caching decisions about content types. Upstreams send few different values. */
 const rememberedTypes = { most: 500, longest: 100 };
 const isInertText = remembered(
   (contentType) => contentType.split(',').every((value) => inertType.test(value)),
@@ -168,8 +166,8 @@ const isInertText = remembered(
 /**
  * True if no browser runs scripts when it shows the response as a document. Returns false for unknown types. Browsers
  * combine all Content-Type lines and take the last value that they can parse (Fetch standard, "extract a MIME type").
- * Their parsers differ: Chromium reads `text/html xxx` as HTML. So every value must be a known inert type. In this
- * function, commas in quotes also separate values, which is stricter than the standard.
+ * Their parsers differ: Chromium reads `text/html xxx` as HTML. Therefore, every value must be a known inert type.
+ * Here, commas in quotes also separate values, which is stricter than the standard.
  */
 export function isInert(contentType: string | string[] | undefined): boolean {
   if (contentType === undefined) return false;

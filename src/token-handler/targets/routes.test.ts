@@ -225,8 +225,7 @@ describe('UPSTREAM_ALLOWED_DOMAINS', () => {
       expect([refused.status, refused.problem]).toEqual([403, 'upstream-not-allowed']);
       expect(world.upstream.seen).toEqual([]);
       expect((await world.send({ url, target: '/token-handler/v1/targets/other/x' })).status).toBe(200);
-      // Upstreams of the platform are allowed without a check. This upstream is at 127.0.0.1, which `env` does not
-      // allow.
+      // Upstreams of the platform are always allowed. This upstream is at 127.0.0.1, which `env` does not allow.
       const { status } = await world.send({
         url,
         target: '/token-handler/v1/targets/platform/namespaces/demo/entries',

@@ -26,10 +26,12 @@ function watchClose({ socket }: IncomingMessage): void {
   const close = () => {
     isClosed = true;
   };
-  // Listens for `end` too: if the peer ends an upgraded connection, Node keeps the connection half open.
+  // Also listens for `end`, because Node keeps an upgraded connection half open if the peer ends it.
   socket.resume().once('end', close).once('close', close);
 }
-/** Waits for the end of the upstream's connection, which must come within 2 s. Allows 0.5 s more for a slow machine. */
+/**
+ * Waits until the upstream's connection is closed, which must happen within 2 s. Allows 0.5 s more for a slow machine.
+ */
 async function untilClosed(): Promise<void> {
   const stopwatch = startStopwatch();
   await expect.poll(() => isClosed).toBe(true);

@@ -36,7 +36,7 @@ async function connections(state: string): Promise<number> {
   return Number(new RegExp(`^formgate_upstream_connections\\{state="${state}"\\} (\\d+)$`, 'm').exec(text)?.[1]);
 }
 
-/** Starts requests that hold their connections, because the upstream does not respond or the client does not read. */
+/** Starts requests that hold their connections: the upstream does not respond, or the client does not read. */
 function hold(count: number, as: Person, { path = '/hang', method = 'GET' } = {}): void {
   for (let index = 0; index < count; index += 1) {
     const started = world.start({ url: shared.url, as, path, method });

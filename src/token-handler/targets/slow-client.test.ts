@@ -1,5 +1,5 @@
-// Tests the minimum rate of bodies: 1,024 B/s over windows of 12 s. Uses a fake clock, and bodies whose progress the
-// test controls.
+// Tests the minimum rate of bodies: 1,024 B/s over windows of 12 s. The clock is a fake, and the test controls the
+// progress of the bodies.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTransferRate, type PacedBody, type TransferRate } from './transfer-rate.ts';
 
@@ -68,7 +68,7 @@ describe('a body whose client is slow', () => {
   it('is judged six times in a window', () => {
     const slow = body(1_000_000);
     const { ended } = watched(slow);
-    // The client stops one second after a measurement. Two measurements are two seconds apart.
+    // The client stops one second after a measurement. The proxy measures every two seconds.
     vi.advanceTimersByTime(10 * window + 1_000);
     slow.perSecond = 0;
     vi.advanceTimersByTime(10 * window);
@@ -133,7 +133,7 @@ describe('a body whose client is slow', () => {
   it('is not ended because this process runs a timer late', () => {
     const { ended } = watched(body(0));
     vi.advanceTimersByTime(1_000);
-    // Simulates a process that is paused for an hour. When the timer runs, only two intervals of this hour count.
+    // Simulates a process that is paused for an hour. When the timer then runs, only two intervals of the hour count.
     const now = performance.now.bind(performance);
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 3_600_000);
     vi.advanceTimersByTime(10_000);

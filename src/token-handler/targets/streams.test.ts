@@ -1,4 +1,4 @@
-// Tests WebSockets and event streams through a target: their guards, how they end, and the limits on their number.
+// Tests WebSockets and event streams through a target: their guards, how they end, and how many may be open.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -333,7 +333,7 @@ describe('the session of a stream', () => {
     const refused = await world.send({ ...at, headers: { Accept: 'text/event-stream' } });
     expect([refused.status, refused.problem]).toEqual([429, 'too-many-requests']);
     expect((await handshake([`Cookie: ${person.cookie}`], '/x', narrow.url)).status).toBe(429);
-    // A request is also refused if only its response shows that it is an event stream.
+    // A request is also refused if only the response shows that the request opens an event stream.
     expect((await world.send({ ...at })).status).toBe(429);
     const another = await openEvents({ url: narrow.url });
     expect(another.incoming.statusCode).toBe(200);

@@ -13,7 +13,7 @@ export interface Streams {
    */
   open(session: LiveSession, kind: StreamKind, end: () => void): () => void;
   /**
-   * Watches a request without counting it as a stream. If the request is still running after a second, calls `end` when
+   * Watches a request without counting it as a stream. If the request runs for longer than a second, calls `end` when
    * the session ends.
    */
   watch(session: LiveSession, end: () => void): () => void;
@@ -36,7 +36,7 @@ export interface StreamLimits {
   total: number;
 }
 
-/** A person may have this many times the number of open streams that one session may have. */
+/** One person may have this many times as many open streams as one session. */
 const sessionsOfPerson = 4;
 
 export interface StreamsOptions extends StreamLimits {
@@ -91,8 +91,8 @@ export function createStreams({ perSession, total, metrics }: StreamsOptions): S
 
 /** Creates the function `watch`, which watches the sessions of requests that may last long. */
 function createWatch(): Pick<Streams, 'watch' | 'close'> {
-  // An array from which the timer removes finished requests. A Set would rebuild its table after every few requests,
-  // and each old table keeps the next one in memory (decision 0013).
+  // Uses an array, from which the timer removes finished requests. A Set would rebuild its table after every few
+  // requests, and each old table keeps the next one in memory (decision 0013).
   let watched: Watched[] = [];
   // Most requests are over before the timer runs. Such requests cost only an entry in the array.
   const timer = setInterval(() => {

@@ -8,7 +8,7 @@ export type StreamKind = 'websocket' | 'event-stream';
 
 export interface TargetMetrics {
   outcomes: ProxyOutcomes;
-  /** Seconds from the start of the request at the upstream until the headers of the upstream's response arrive. */
+  /** Seconds from passing the request to undici until the headers of the upstream's response arrive. */
   upstreamDuration: prom.Histogram;
   rejected: { inc(labels: { reason: RejectionReason }): void };
   refusals: prom.Counter<'reason'>;
@@ -19,7 +19,7 @@ export interface TargetMetrics {
 
 export interface TargetMetricsOptions {
   registry: prom.Registry;
-  /** True if the id of the target is a label of the counts of requests. */
+  /** True if the counts of requests have a label with the target's id. */
   namesTargets: boolean;
 }
 

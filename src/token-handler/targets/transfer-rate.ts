@@ -6,7 +6,7 @@
 export interface PacedBody {
   /** Number of bytes that the client had sent or read at the last call of `look`. */
   readonly passed: number;
-  /** True if the proxy waits for the client to send or read, and for nothing else. */
+  /** True if the proxy waits only for the client to send or read. */
   readonly isWaiting: boolean;
   /** Updates `passed` and `isWaiting`. Called at each check, before the rate is computed. */
   look?(): void;
@@ -30,14 +30,17 @@ interface Watched {
   watch: { body: PacedBody; end: () => void } | undefined;
   /** Milliseconds that the proxy has waited for the client so far. */
   waited: number;
-  /** Measurements within the window, oldest first. Each has the waiting time and the bytes that had passed by then. */
+  /**
+   * Measurements within the window, oldest first. Each has the waiting time and the number of passed bytes at that
+   * time.
+   */
   marks: { waited: number; passed: number }[];
 }
 
 const marksPerWindow = 6;
 
 export function createTransferRate({ least, window }: TransferRateLimits): TransferRate {
-  // An array, because a Set would keep old tables in memory, as `streams.ts` explains.
+  // Uses an array, because a Set would keep old tables in memory, as `streams.ts` explains.
   let watched: Watched[] = [];
   const interval = Math.min(1_000, window / marksPerWindow);
   let last = performance.now();

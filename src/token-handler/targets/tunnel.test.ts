@@ -1,5 +1,5 @@
-// Tests how the connections of a WebSocket to its client and to its upstream are joined and closed. Uses connections in
-// memory and a fake clock.
+// Tests how a tunnel joins and closes the two connections of a WebSocket, to its client and to its upstream. The
+// connections are in memory, and the clock is a fake.
 import { once } from 'node:events';
 import { createServer, IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';

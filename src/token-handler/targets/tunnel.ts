@@ -23,8 +23,8 @@ export function openTunnel(
   response: HttpResponse,
   { status, headers, upstream }: Upgraded,
 ): void {
-  // Ignores errors of `upstream`, because an error also closes this socket. A listener is needed, because undici has
-  // removed its own listeners. If this function throws below, undici destroys the socket with that error.
+  // Ignores errors, because an error also closes `upstream`. A listener is needed, because undici has removed its own.
+  // If this function throws below, undici destroys `upstream` with that error.
   upstream.on('error', () => undefined);
   const passedOn = responseHeaders(headers, status, request);
   const upgrade = upgradeOf(request);
@@ -49,8 +49,8 @@ export function openTunnel(
 const closingTime = 2_000;
 
 /**
- * Closes the connection `other` some time after the connection `ended` has ended. Otherwise, `other` would stay open
- * until its peer ended it.
+ * When the connection `ended` has ended, closes the connection `other` after a while. Otherwise, `other` would stay
+ * open until its peer ended it.
  */
 function closeAfterEnd(ended: Duplex, other: Duplex): void {
   ended.once('end', () => {
@@ -60,8 +60,8 @@ function closeAfterEnd(ended: Duplex, other: Duplex): void {
 }
 
 /**
- * Closes the client's socket if the client ends the connection before the upstream has switched protocols. Data that
- * the client sends early stays in the socket. The returned function stops this watch; call it before the tunnel opens.
+ * Closes the client's socket if the client leaves before the upstream has switched protocols. Data that the client
+ * sends early stays in the socket. The returned function stops this watch. Call that function before the tunnel opens.
  */
 export function noticeLeaving(request: IncomingMessage): () => void {
   const client = upgradeOf(request)?.socket;

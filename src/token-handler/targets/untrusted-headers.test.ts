@@ -11,8 +11,8 @@ const names = untrustedHeaders.flatMap((group) => group.names);
 const isUntrusted = createHeaderMatcher(names);
 
 /**
- * Full names of headers, copied from the documentation of the products that are the keys, and not derived from the
- * patterns under test.
+ * Full names of headers, keyed by product. They are copied from the documentation of the products, and not derived from
+ * the patterns under test.
  */
 const sentByProxies: Record<string, readonly string[]> = {
   'RFC 7239 and common practice': [

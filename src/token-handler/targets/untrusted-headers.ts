@@ -1,6 +1,6 @@
 // Lists request headers in which a client could claim an identity, an address, or a method, scheme or path that it did
-// not use. Servers trust these headers because a proxy in front of them usually sets or removes such headers. For
-// upstreams, the token handler is this proxy, so it drops them. `npm run docs` copies the list to
+// not use. Servers trust these headers, because a proxy in front of them usually sets or removes them. Upstreams have
+// the token handler as their proxy, so the token handler removes these headers. `npm run docs` copies the list to
 // docs/target-headers.md.
 
 export interface UntrustedHeaders {
@@ -147,7 +147,7 @@ export function createHeaderMatcher(patterns: readonly string[]): (name: string)
     if (pattern.endsWith('*')) beginnings.push(normalName(pattern.slice(0, -1)));
     else exact.add(normalName(pattern));
   }
-  // The results of `normalName` contain no special characters of regular expressions.
+  // The results of `normalName` contain no characters that are special in regular expressions.
   const beginning = beginnings.length === 0 ? undefined : new RegExp(`^(?:${beginnings.join('|')})`);
   return (name) => {
     const normal = normalName(name);
@@ -156,9 +156,9 @@ export function createHeaderMatcher(patterns: readonly string[]): (name: string)
 }
 
 /**
- * Returns the name in lower case, with all punctuation replaced by hyphens. Servers that follow CGI conventions do not
- * distinguish `X-Forwarded-For` from `X_Forwarded_For` (RFC 3875 section 4.1.18), and old servers do not distinguish
- * any punctuation.
+ * Returns the name in lower case, with all punctuation replaced by hyphens. Servers with CGI conventions take
+ * `X-Forwarded-For` and `X_Forwarded_For` for the same header (RFC 3875 section 4.1.18). Old servers ignore all
+ * differences of punctuation.
  */
 function normalName(name: string): string {
   return name.toLowerCase().replace(/[^\da-z]/g, '-');

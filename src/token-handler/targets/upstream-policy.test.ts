@@ -104,7 +104,7 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
       expect(allows('ΟΔΟΣ.example,*.ΟΔΟΣ.example', `https://${host}`)).toBe(true);
       expect(allows('*.ΟΔΟΣ.example', `https://a.${host}`)).toBe(true);
     }
-    // The two names differ, because the final sigma ς is not converted to σ (UTS 46, non-transitional processing).
+    // The names differ: the final sigma ς is not converted to σ (UTS 46, non-transitional processing).
     expect(allows('ΟΔΟΣ.example', 'https://οδος.example')).toBe(false);
     expect(allows('οδος.example', 'https://οδος.example')).toBe(true);
     expect(allows('bücher.example', 'https://xn--bcher-kva.example')).toBe(false);

@@ -58,8 +58,8 @@ export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]
 }
 
 /**
- * Converts each letter separately to lower case, as the URL parser does. For a whole word, `toLowerCase` would turn a
- * final Σ into ς.
+ * Converts each letter separately to lower case, as the URL parser does. If the whole word were converted, a final Σ
+ * would become ς.
  */
 function lowerCase(host: string): string {
   return Array.from(host, (letter) => letter.toLowerCase()).join('');

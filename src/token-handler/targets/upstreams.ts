@@ -1,6 +1,6 @@
-// Finds the upstream of a target: the URL that the directory has for the target's URN, if the operator's policy allows
-// the host of this URL. Host names are not resolved. This module caches only the decision about a URL; the directory
-// client caches the URL itself.
+// Finds the upstream of a target: the directory's URL for the target's URN, if the operator's policy allows the host of
+// this URL. Host names are not resolved. This module caches only the decision about a URL; the directory client caches
+// the URL itself.
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../platform/directory.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
