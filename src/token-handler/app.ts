@@ -86,7 +86,7 @@ export function tokenHandlerRoutes(options: TokenHandlerRoutesOptions): Route[] 
 }
 
 /**
- * The limit of valid back-channel logouts is SIGN_IN_LIMIT times this number. It applies to each tenant and client
+ * The limit of valid back-channel logouts is SIGN_IN_LIMIT times this number. The limit applies per tenant and client
  * address.
  */
 const logoutsPerSignIn = 100;

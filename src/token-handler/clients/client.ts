@@ -19,7 +19,7 @@ export interface Client {
   redirectUris: string[];
   targets: Target[];
   keycloakLogout: boolean;
-  /** Deprecated. Its path is used as the callback path if a sign-in request has no callbackUrl. */
+  /** Deprecated. If a sign-in request has no callbackUrl, the path of this URL is used as the callback path. */
   authCallbackUrl?: string | undefined;
   /** Scope names. The first is `openid`. */
   scope: string[];

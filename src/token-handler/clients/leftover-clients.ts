@@ -1,6 +1,6 @@
 // Stores leftovers: clients that a failed registration may have left at the identity provider, and that nothing
-// manages. An administrator can find and delete them. The row of a leftover is deleted when the client has been
-// deleted, when an administrator has registered the client, or when the retention period is over. A client to delete is
+// manages. An administrator can find and delete them. The row of a leftover is deleted when the client was deleted,
+// when an administrator has registered the client, or when the retention period is over. A client to delete is
 // identified only by its recorded URI, never by its name.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Owner } from './registration-store.ts';

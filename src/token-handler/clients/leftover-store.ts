@@ -52,7 +52,7 @@ export interface PendingEvent extends Leftover {
 
 export interface Claim {
   now: Date;
-  /** Time from which the claimed rows can be claimed again, if their work is neither done nor postponed. */
+  /** If the work of a claimed row is not done, the row can be claimed again from this time. */
   until: Date;
   limit: number;
 }
@@ -127,7 +127,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
     },
     /**
      * Seals secrets with the current key if they are sealed with another key, for at most 1,000 rows of each table.
-     * Counts rows whose sealing key is not in the key ring as `unreadable`.
+     * Counts a row as `unreadable` if the key that sealed it is not in the key ring.
      */
     reseal: () => reseal(pool, keys),
   };

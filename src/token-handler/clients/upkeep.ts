@@ -194,8 +194,8 @@ async function sendEvent({ events }: Context, { id, tenantId, name, payload, cre
 }
 
 /**
- * Logs registration attempts whose response was lost, so that operators look for unused clients. The token handler
- * cannot find these clients itself, because RFC 7591 has no call that lists clients.
+ * Logs registration attempts with an unknown outcome, so that operators look for unused clients. The token handler
+ * cannot find such clients, because RFC 7591 has no call that lists clients.
  */
 async function recordLostAttempts({ leftovers, clock, pace, log }: Context): Promise<void> {
   for (const attempt of await leftovers.recordLostAttempts(after(clock(), -pace.attempt)))

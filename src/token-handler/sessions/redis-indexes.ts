@@ -40,8 +40,8 @@ const openIndexOf = (handle: string) => openIndexes[handle.charCodeAt(0) % openI
 
 /**
  * Counts the sessions with the index of all sessions. The index entry is written after the session's own keys. A
- * sign-in does not wait for this write and succeeds without it, so the entry may be missing until the session's next
- * recorded request writes it again.
+ * sign-in does not wait for this write, and succeeds without it. The session's next recorded request writes a missing
+ * entry again.
  */
 export function createOpenSessions(redis: Redis) {
   return {

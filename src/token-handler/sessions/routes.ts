@@ -71,7 +71,7 @@ const deletion = z.object({ deleted: z.boolean() });
 export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'> {
   /** Limits the requests of one address to list and end sessions. */
   addressLimit: Guard;
-  /** Limits the requests of one person, whatever session or token they use. */
+  /** Limits the requests of one person, regardless of the session or token. */
   personLimit: LocalRateLimiter;
   seenSession: PlainGuard;
   /** Guard that requires a bearer token whose audience is the token handler. */

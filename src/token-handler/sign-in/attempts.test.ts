@@ -1,5 +1,5 @@
-// Tests over HTTP that a browser can make many attempts to sign in concurrently, in any order and on any replica, and
-// can complete each attempt only once.
+// Tests over HTTP that a browser can make many attempts to sign in concurrently, in any order and on any replica. Each
+// attempt can be completed only once.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { launchChromium } from '../../../test/support/chromium.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';

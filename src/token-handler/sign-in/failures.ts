@@ -53,8 +53,10 @@ export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-
 }
 
 /**
- * True if the callback does not belong to this sign-in: its `iss` or `state` differs, the ID token's `nonce` differs or
- * is missing, as with an injected code (RFC 9700 section 4.5), or the requested `auth_time` is missing or too old.
+ * True if the callback does not belong to this sign-in:
+ * - its `iss` or `state` differs
+ * - the ID token's `nonce` differs or is missing, as with an injected code (RFC 9700 section 4.5)
+ * - the requested `auth_time` is missing or too old
  */
 function isOfAnotherSignIn(failure: unknown): boolean {
   // openid-client wraps the error of oauth4webapi. The cause of that error shows which values were compared.

@@ -1,4 +1,4 @@
-// Limits the memory that all request and response bodies in this process use together, for data that is read ahead and
+// Limits the memory that all request and response bodies in this process use together: for data that is read ahead, and
 // for buffers of data that was already forwarded.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

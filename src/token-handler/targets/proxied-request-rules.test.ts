@@ -300,8 +300,8 @@ describe('an upstream that does not begin its response', () => {
   it('has its full time again while it reads a body that the client sends without a pause', async () => {
     await start(
       (request, response) => {
-        // Reads slowly only at first. The kernel still buffers the end of the body when the proxy has sent everything,
-        // and slow reads of this end would let the proxy's timer expire.
+        // Reads slowly only at first. The kernel still buffers the end of the body when the proxy has sent everything.
+        // If this end were read slowly too, the proxy's timer would expire.
         let slowReads = 100;
         const take = () => {
           slowReads -= 1;

@@ -45,7 +45,10 @@ export function openTunnel(
   client.pipe(upstream).pipe(client);
 }
 
-/** Milliseconds that the other side has for the closing handshake after one side has ended (RFC 6455 section 7.1.1). */
+/**
+ * Milliseconds for the closing handshake: when one side has ended its connection, the other side must follow in this
+ * time (RFC 6455 section 7.1.1).
+ */
 const closingTime = 2_000;
 
 /**
