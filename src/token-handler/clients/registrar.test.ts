@@ -284,7 +284,7 @@ describe('an update', () => {
       expect(proxy.calls.map((call) => call.split(' ')[0])).toEqual(['PUT', 'GET']);
       expect(await access.accepts(before.oidcClientId, before.clientSecret)).toBe(true);
       await proxy.heal();
-      // The lost token is recorded, so the identity provider is not called again.
+      // The loss of the token is recorded, so the identity provider is not called again.
       expect(await update(other)).toMatchObject({
         status: 409,
         body: { detail: expect.stringMatching(/token .* lost/) },

@@ -20,7 +20,7 @@ declare global {
   }
 }
 
-/** Describes, in the API description of the routes, the header that chooses the language of a page. */
+/** API documentation of the header that chooses the language of a page. */
 export const pageLanguage = {
   'Accept-Language': 'If the request fails and `Accept` prefers `text/html`: the language of the page, en or fr',
 };

@@ -101,7 +101,7 @@ function callerGuards({ addressLimit, personLimit, bearer, tenant, seenSession, 
   return [addressLimit, caller, rateLimit(personLimit, personOf)];
 }
 
-/** Names the person of the session, or the account of the bearer token. */
+/** Returns the key of the rate limit: the person of the session, or the account of the bearer token. */
 function personOf(response: HttpResponse): string {
   const { session } = response.locals;
   if (session) return `${session.session.tenantId}\n${session.session.user.id}`;

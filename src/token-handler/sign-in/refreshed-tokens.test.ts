@@ -21,9 +21,9 @@ const sign = (claims: Claims) =>
     .sign(keys.privateKey);
 
 interface Given {
-  /** Claims of the tokens that the sign-in returned. A text is an opaque token. */
+  /** Claims of the tokens that the sign-in returned. A string stands for an opaque token. */
   before?: { access?: Claims | string; id?: Claims; nonce?: string };
-  /** Claims of the refreshed access token. Like `before.access`, a text is an opaque token. */
+  /** Claims of the refreshed access token. A string stands for an opaque token. */
   access?: Claims | string;
   id?: Claims;
   verify?: VerifyJwt;
