@@ -43,7 +43,9 @@ export async function countDraft(
   const headers = { 'Retry-After': String(secondsLeft) };
   const isShared = reached === 'apply-drafts-tenant' || reached === 'apply-drafts-total';
   if (isShared) throw new Problem('busy', 'Too many drafts are being created at the moment.', { headers });
-  throw new Problem('too-many-requests', 'Too many drafts were created from here or for this address.', { headers });
+  throw new Problem('too-many-requests', 'Too many drafts were created from this network or for this email address.', {
+    headers,
+  });
 }
 
 /**

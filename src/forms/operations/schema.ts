@@ -5,13 +5,13 @@ import type { Operations } from './operations.ts';
 const timestamp = z.iso.datetime();
 const moment = timestamp.nullable();
 const count = z.int().nonnegative();
-const isMinimum = z.boolean().meta({ description: 'There are more: counts stop at 1,000' });
+const isMinimum = z.boolean().meta({ description: 'True if there may be more: counts stop at 1,000' });
 const bounded = { count, isMinimum };
 
 export const operationsResponse = z
   .strictObject({
     asOf: timestamp,
-    scope: z.enum(['tenant', 'all']).meta({ description: 'Whether this is a tenant’s share' }),
+    scope: z.enum(['tenant', 'all']).meta({ description: 'Whether the data is that of one tenant or of all tenants' }),
     reconciler: z.strictObject({
       lastSuccess: z.strictObject({ expire: moment, clients: moment }),
       runs: z
@@ -25,13 +25,14 @@ export const operationsResponse = z
             counts: z
               .record(z.string(), z.number())
               .nullable()
-              .meta({ description: 'What the run did, in all tenants; null in a tenant’s share' }),
+              .meta({ description: 'What the run did, in all tenants; null if the scope is one tenant' }),
           }),
         )
         .meta({ description: 'The last ten, newest first' }),
     }),
     coreClients: z.record(z.string(), z.number()).nullable().meta({
-      description: 'CoreClient resources by condition and status; null in a tenant’s share, or if never read',
+      description:
+        'CoreClient resources by condition and status; null if the scope is one tenant, or if they were never read',
     }),
     overdue: z
       .strictObject({
@@ -64,7 +65,7 @@ export const operationsResponse = z
       })
       .meta({
         description:
-          'Requests that this pod refused because a limit was reached (429) or because something was busy or failed (503), latest first. Other pods have refused others',
+          'Requests that this pod refused because a limit was reached (429) or because something was busy or failed (503), latest first. Each pod lists only its own refusals',
       }),
   })
   .meta({ id: 'Operations' });

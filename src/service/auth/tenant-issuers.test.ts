@@ -212,7 +212,7 @@ describe('the URL of the keys', () => {
     ['a redirect', 302, {}, 'the identity provider responded with 302'],
     ['another success', 203, {}, 'the identity provider responded with 203'],
     ['another issuer', 200, { issuer: 'https://evil.example' }, 'names another issuer'],
-    ['keys at another host', 200, { jwks_uri: 'https://evil.example/keys' }, 'on another host'],
+    ['keys at another host', 200, { jwks_uri: 'https://evil.example/keys' }, 'another origin'],
     ['keys that are no URL', 200, { jwks_uri: 'keys' }, 'Invalid URL'],
     ['no keys', 200, { jwks_uri: undefined }, 'jwks_uri'],
     ['no issuer', 200, { issuer: undefined }, 'issuer'],

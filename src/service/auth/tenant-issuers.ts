@@ -121,6 +121,6 @@ async function discoverKeys(issuer: string): Promise<string> {
   const document = discoverySchema.parse(await response.json());
   if (document.issuer !== issuer) throw new Error("the identity provider's discovery document names another issuer");
   if (new URL(document.jwks_uri).origin !== new URL(issuer).origin)
-    throw new Error('the keys of the identity provider are on another host than its issuer');
+    throw new Error('the keys of the identity provider have another origin than its issuer');
   return document.jwks_uri;
 }

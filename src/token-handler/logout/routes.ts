@@ -123,7 +123,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
     answers: {
       200: { description: 'The sessions have ended, or there were none' },
       400: { description: 'The logout token is invalid' },
-      429: { description: 'Too many invalid logout tokens from this address, or too many logouts in the tenant' },
+      429: { description: 'Too many logout tokens from this address: invalid ones, or valid ones of the tenant' },
       503: { description: 'The session store, the database or the keys of the identity provider are unavailable' },
     },
     async handle({ params: { clientId } }, _request, response) {
