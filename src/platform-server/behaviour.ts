@@ -1,4 +1,5 @@
-// The hooks that let the platform server imitate the public platform's own services. `ownBehaviour` imitates nothing.
+// The hooks through which tests make the platform server imitate the public platform's services. The default,
+// `ownBehaviour`, imitates nothing.
 import type { Route } from '../service/http/http-app.ts';
 import type { Queryable } from '../service/postgres/postgres.ts';
 import type { ChangeOptions, ConfigurationChanges } from './configuration/changes.ts';

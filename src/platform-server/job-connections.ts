@@ -1,15 +1,17 @@
-// Creates the database connections for graphile-worker. With them, the library retries every failed statement. This is
-// needed because the library does not await the statement that completes or fails a job. If that statement fails
-// without a retry, its promise is rejected without a handler, which ends the process. A connection attempt waits until
-// Postgres is available again. If a statement fails, the connection changes the error code to one that the library
-// retries.
+// Creates database connections with which graphile-worker retries every failed statement. Without a retry, a failure
+// can end the process, because the library does not handle the rejection of the statement that completes or fails a
+// job. A connection attempt waits until Postgres is available again. The error of a failed statement gets a code that
+// the library retries.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 
 export interface JobConnections {
   /** The pool for graphile-worker. No other code may use it. */
   pool: pg.Pool;
-  /** After this call, statements of the library never settle. Otherwise, they would reject when the pool ends. */
+  /**
+   * After this call, connection attempts and failed statements never settle. Otherwise, they would reject when the pool
+   * ends.
+   */
   close(): void;
 }
 
@@ -72,7 +74,10 @@ function patient(client: pg.PoolClient, isClosed: () => boolean): pg.PoolClient 
   });
 }
 
-/** An error with the code `cannot_connect_now`. The library retries this code 100 times, for an hour or more. */
+/**
+ * An error with the code `cannot_connect_now`. The library retries a statement with this code 100 times, for an hour or
+ * more.
+ */
 class RetryableError extends Error {
   readonly code = '57P03';
 

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 
 /**
- * Returns SQL for a payload. `members` contains arguments of json_build_object. `trace` is the SQL parameter of the
- * trace, whose value may be null.
+ * Returns SQL for a payload. `members` contains arguments of json_build_object. `trace` is the placeholder of the
+ * trace, such as `$4`; the trace may be null.
  */
 export function jobSql(members: string, trace: string): string {
   return `json_strip_nulls(json_build_object(${members}, 'traceparent', ${trace}::text))`;

@@ -9,7 +9,7 @@ import type { DeliveryJobs } from './notifications/delivery.ts';
 import type { JobQuarantine } from './notifications/job-quarantine.ts';
 
 const day = 86_400_000;
-/** Milliseconds for which a repeated event is recognized. */
+/** Milliseconds for which idempotency keys of events are kept. */
 const keyMemory = 30 * day;
 const settledEventMemory = 60_000;
 

@@ -84,7 +84,7 @@ export async function startPlatformServer(options: {
 
   const behaviour = await createBehaviour(reference, { pool, clock, log });
   const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, log, metrics });
-  // Limits the jobs of a tenant with slow templates, so that one job slot always remains for other tenants.
+  // Limits the concurrent renderings of each tenant, so that slow templates of one tenant leave a job slot for others.
   const tenantCode = createTenantCode({ metrics, rendersPerTenant: Math.max(1, config.WORKER_CONCURRENCY - 1) });
   const base: Base = {
     config,

@@ -14,7 +14,8 @@ import type { CodeAnswer, CodeQuestion } from './tenant-code-worker.ts';
 import type { CodePiece } from './written-code.ts';
 
 /**
- * Each method throws Problem `busy` if too many jobs wait, or if one waits too long. `tenant` is the owner of the code.
+ * Each method throws Problem `busy` if too many jobs wait, or if its own job waits too long. `tenant` is the owner of
+ * the code.
  */
 export interface TenantCode {
   /** Validates a value. If its schema exceeds the limit of time or memory, the value counts as invalid. */
@@ -26,7 +27,9 @@ export interface TenantCode {
   close(): Promise<void>;
 }
 
-/** Number of pieces of code that one job checks. It keeps a large document from exceeding the limits of a job. */
+/**
+ * Number of pieces of code that one job checks. The number keeps a large document from exceeding the limits of a job.
+ */
 const piecesOfJob = 50;
 /** Maximum number of new pieces of code in one edit. */
 const mostPieces = 2_000;

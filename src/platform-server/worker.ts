@@ -1,7 +1,7 @@
-// Runs the jobs with graphile-worker, and adds four features that the library lacks. It restarts a pool of workers that
-// has ended. It limits the pause between retries. It frees the locks of processes that have died, and the locks that a
-// pool holds without running their job. Without these features, the library frees a lock only after four hours, and
-// gives up a job after a number of attempts.
+// Runs the jobs with graphile-worker, and adds four features that the library lacks: it restarts worker pools that have
+// ended, limits the pause between retries, frees the locks of processes that have died, and frees locks that a pool
+// holds without running the job. By itself, the library frees a lock only after four hours, and gives up a job after a
+// number of attempts.
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -162,8 +162,7 @@ async function hasUnknownJob(pool: pg.Pool, { pools, current, staleAfter }: Hold
 }
 
 async function hastenRetries(pool: pg.Pool): Promise<void> {
-  // A retry waits at most five minutes. Only after the mail server has refused a message may a retry wait up to six
-  // hours.
+  // A retry waits at most five minutes, or up to six hours if the mail server has refused the message.
   await pool.query(
     `SELECT graphile_worker.reschedule_jobs(array_agg(j.id), run_at => now() + interval '5 minutes', attempts => 7)
      FROM graphile_worker.jobs j WHERE j.run_at > now() + interval '5 minutes' AND j.locked_at IS NULL AND j.attempts > 0

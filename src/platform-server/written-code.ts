@@ -1,5 +1,5 @@
 // Finds the code in a configuration: the JSON Schemas and templates that tenants write and this service executes. Each
-// piece of code has a pointer to its position, which the response contains if the service rejects an edit.
+// piece of code has a pointer to its position. If the service rejects an edit, the response contains this pointer.
 
 /** `source` is the text of a template, or a schema as JSON text. `pointer` is its position in the configuration. */
 export interface CodePiece {

@@ -1,5 +1,5 @@
-// Fetches a cached value again if it lacks what a caller looks for. A key is fetched at most once a second and within
-// the miss budget. Concurrent fetches of a key share one call.
+// Fetches a cached value again if it lacks the item that a caller looks for. Each key is fetched at most once a second,
+// and each fetch is charged to the miss budget. Concurrent fetches of a key share one call.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
 import { Problem } from '../service/http/problem.ts';

@@ -22,7 +22,7 @@ export interface CacheTimes {
   permission: number;
   /** Minimum time between two fetches of a key while the service fails. */
   retry: number;
-  /** Minimum time between two fetches of a key whose value lacks what callers look for. */
+  /** Minimum time between two fetches of a key whose value lacks the item that callers look for. */
   miss: number;
   /** Time after a failure during which reads do not wait for another fetch. */
   failing: number;
@@ -54,7 +54,7 @@ export interface CacheOptions {
   /** Maximum number of keys. The least recently used key is removed first. */
   maxEntries: number;
   metrics: Pick<PlatformMetrics, 'staleServes' | 'cacheReads'>;
-  /** Limits how many fetches callers can cause by naming things that do not exist. */
+  /** Limits the fetches that callers can cause with names that do not exist. */
   budget: MissBudget;
   log: Logger;
 }
@@ -66,12 +66,12 @@ export interface ReadOptions<V> {
    */
   permission?: boolean | undefined;
   /**
-   * Returns true if the value lacks what the caller looks for. A cached value that lacks it is fetched again, at most
+   * Returns true if the value lacks the item that the caller looks for. A cached value is then fetched again, at most
    * once a second and within the budget, so that new items are found immediately. The read throws if the fetch fails.
    */
   lacks?: ((value: V) => boolean) | undefined;
   /**
-   * True if callers choose the key, because they can invent any number of keys. The first fetch of a key is then also
+   * True if callers choose the key. Callers can invent any number of keys, so the first fetch of each key is also
    * charged to the budget. The read throws Problem `busy` if the budget is used up.
    */
   isChosen?: boolean | undefined;

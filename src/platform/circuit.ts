@@ -1,7 +1,7 @@
 // A circuit breaker. While a service fails, it refuses calls to the service, and sends one probe every few seconds
-// until the service works again. An error that an action throws counts as a failure of the service, unless the content
-// of this one call may have caused it: otherwise, one tenant whose calls always fail would stop the calls of all
-// tenants. An action must return a 4xx response instead of throwing.
+// until the service works again. An error that an action throws counts as a failure of the service. The exception is an
+// error that the content of one call may have caused, so that one tenant's bad calls do not block all tenants. An
+// action must return a 4xx response instead of throwing.
 import type { Logger } from '../service/operations/log.ts';
 import { mayConcernOneCall, PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -11,8 +11,8 @@ export interface CircuitOptions {
   metrics: Pick<PlatformMetrics, 'circuitOpen'>;
   log: Logger;
   /**
-   * Milliseconds from the opening of the circuit to the probe. Default 2,000. A failed probe delays only one caller.
-   * But until a probe succeeds, this process refuses calls that the service may be able to answer.
+   * Milliseconds from the opening of the circuit to the probe. Default 2,000. A short time costs little, because a
+   * failed probe delays only one caller. A long time makes this process refuse calls after the service has recovered.
    */
   resetMs?: number | undefined;
 }
@@ -91,7 +91,7 @@ export function createCircuit({ service, metrics, log, resetMs = circuitReset }:
         settle('ok');
         return result;
       } catch (error) {
-        // A service that responds is neither unreachable nor overloaded.
+        // An error that may concern only this call proves that the service responds.
         settle(mayConcernOneCall(error) ? 'ok' : 'failed');
         throw error;
       }

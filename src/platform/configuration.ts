@@ -1,6 +1,6 @@
 // Reads and writes configuration at the configuration service. Every call explicitly names a tenant or core, so that
 // the two cannot be confused. Reads for editing bypass the cache. A write of this process removes the cached values. A
-// missing configuration is undefined; a failure of the service is an error.
+// read returns undefined if the configuration does not exist, and throws if the service fails.
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -36,7 +36,7 @@ export interface ListOptions {
   includeActive?: boolean | undefined;
   /**
    * Conditions that listed configurations must meet: `nameContains`, `createDateAfter`, `createDateBefore` or `useOr`.
-   * Any other name is a field of the configuration whose value must be equal.
+   * Any other key names a field of the configuration that must have the given value.
    */
   criteria?: Record<string, unknown> | undefined;
 }

@@ -15,7 +15,7 @@ export interface Directory {
   /**
    * Returns the URL, without trailing slash, of a service (`urn:example:<namespace>:<service>`), an API (`…:<version>`)
    * or a resource (`…:<version>:<path>`, which becomes the API's URL, one slash, and the path). Throws PlatformError
-   * `failed`. Its reason is `absent` if the directory has no entry. The reason is `unusable` if the URL of the entry is
+   * `failed` with reason `absent` if the directory has no entry. The reason is `unusable` if the URL of the entry is
    * not http(s), or contains credentials, a query or a fragment. Throws `rejected` if the text is not a URN with the
    * configured prefix.
    */

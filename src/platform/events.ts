@@ -20,8 +20,8 @@ export interface PlatformEvent {
 
 export interface Events {
   /**
-   * Throws PlatformError. The kind `rejected` means that the event does not match its definition. A retry cannot help
-   * then.
+   * Throws PlatformError. The kind `rejected` means that the event does not match its definition, so a retry cannot
+   * succeed.
    */
   send(event: PlatformEvent, options?: CallOptions): Promise<void>;
 }

@@ -21,8 +21,8 @@ export function platformHealthChecks(platform: Platform, urns: Urns, document: [
 }
 
 /**
- * True if the service responds within 5 s with a status below 500. Any such status counts, because the path of the
- * health check behind the service's ingress is unknown.
+ * True if the service responds within 5 s with a status below 500. A 404 passes too, because the service's ingress may
+ * use another path for the health check.
  */
 async function responds(url: string): Promise<boolean> {
   // A reused connection may be dead (decision 0081).

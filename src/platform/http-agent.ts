@@ -2,7 +2,7 @@
 import { type Dispatcher, Pool } from 'undici';
 import { ReplaceablePool } from '../service/http/replaceable-pool.ts';
 
-/** Maximum size of a response in bytes. It is enough for a page of registers of 1 MiB each. */
+/** Maximum size of a response in bytes. Enough for a page of registers of 1 MiB each. */
 const responseLimit = 16 * 1_048_576;
 /**
  * Milliseconds without a response after which the idle connections to a service are replaced, because they may be dead.

@@ -1,5 +1,5 @@
-// Limits how often documents are read because a caller named something unknown. Each tenant has a share of the budget.
-// Callers who invent names therefore cannot use up the reads of other tenants for long.
+// Limits how often documents are read because a caller used an unknown name. Each tenant has a share of the budget, so
+// that callers who invent names cannot use up the reads of other tenants for long.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -9,7 +9,7 @@ export interface MissBudget {
   take(service: string, share: string): boolean;
 }
 
-/** Number of reads per second, and number of reads that may follow each other without a pause after an idle time. */
+/** A token bucket: `perSecond` reads are added each second, up to `burst` reads. */
 interface Rate {
   perSecond: number;
   burst: number;

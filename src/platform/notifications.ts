@@ -1,6 +1,6 @@
-// Subscribes applicants at the notification service, and sends and checks codes. It never asks the service to check an
-// empty code, because the service would send a new code instead. A code counts as wrong only if the service explicitly
-// rejects it.
+// Subscribes applicants at the notification service, and sends and checks codes. This client never asks the service to
+// check an empty code, because the service would send a new code instead. A code counts as wrong only if the service
+// explicitly rejects it.
 import { z } from 'zod';
 import { Problem } from '../service/http/problem.ts';
 import type { CallOptions, PlatformClient } from './http-client.ts';
@@ -47,7 +47,7 @@ export interface CodeRequest extends CallOptions {
   tenantId: string;
   subscriberId: string;
   channel: string;
-  /** The address as a subscription or subscriber returned it. */
+  /** The address exactly as the service returned it with the subscription or subscriber. */
   address: string;
 }
 

@@ -91,7 +91,7 @@ function mayHaveProcessed(kind: PlatformErrorKind, { reason, upstreamStatus }: P
 
 /**
  * True if the outcome of a call to `service` is unknown. False if the service rejected the call or was not called, for
- * example because the directory or the identity provider failed before.
+ * example because the directory or the identity provider failed first.
  */
 export function isUndecided(error: unknown, service: string): boolean {
   return error instanceof PlatformError && error.service === service && error.mayHaveProcessed;
@@ -117,7 +117,7 @@ export function failureFields(error: unknown): object {
 const wrongAddress = new Set([404, 405]);
 
 /**
- * Returns the reason to quarantine an item if the service rejected this request, because a retry would not help then.
+ * Returns the reason to quarantine an item if the error shows that the service rejected it. A retry would fail again.
  */
 export function serviceRefusal(error: unknown): QuarantineCause | undefined {
   if (!(error instanceof PlatformError) || error.kind !== 'rejected') return undefined;

@@ -10,12 +10,12 @@ export interface PlatformMetrics {
    * PlatformError. It is `dependency` if another service, which this call depends on, failed.
    */
   called: Metrics['dependencyCalled'];
-  /** Returns the numbers of a cache's reads. Every read of the cache increases one of them. */
+  /** Returns the read counters of a cache. Every read of the cache increments one of them. */
   cacheReads(cache: string): CacheReads;
   /** Counts reads that got an old response because the service fails. */
   staleServes: prom.Counter<'dependency'>;
   /**
-   * Counts reads that were needed because a caller named something unknown. The outcome is `read`, or `refused` if the
+   * Counts reads that were needed because a caller used an unknown name. The outcome is `read`, or `refused` if the
    * budget is used up.
    */
   missReads: prom.Counter<'dependency' | 'outcome'>;
@@ -30,8 +30,8 @@ export interface PlatformMetrics {
 }
 
 /**
- * The numbers of a cache's reads. They are plain numbers instead of metrics, because nearly every request reads several
- * caches. Each scrape exports them.
+ * The read counters of a cache. Nearly every request reads several caches, so the counters are plain numbers, which are
+ * cheaper than metrics. Each scrape exports them.
  */
 export interface CacheReads {
   /** The read did not wait for the service. */
@@ -40,7 +40,7 @@ export interface CacheReads {
   miss: number;
   /** The read got an old response, because the service fails. */
   stale: number;
-  /** The read was refused, because callers named too many unknown things. */
+  /** The read was refused, because callers used too many unknown names. */
   refused: number;
 }
 

@@ -18,7 +18,7 @@ let platform: Platform;
 let revisions: Revisions;
 let captured: CapturedLog;
 let metrics: Metrics;
-/** A part of each name that makes the name unique, because data of earlier tests remains at the platform. */
+/** Makes the names of this test unique, because data of earlier tests remains at the platform. */
 let attempt: string;
 
 function create(variables: Record<string, string> = {}): Platform {

@@ -39,8 +39,8 @@ export interface PlatformOptions {
 export interface Platform {
   account: ServiceAccount;
   /**
-   * Creates a token source for another account in the realm core. It is for a part of the service that must not use the
-   * service's own account.
+   * Creates a token source for another account in the realm core, for calls that must not use the service's own
+   * account.
    */
   accountOf(clientId: string, clientSecret: string): ServiceAccount;
   directory: Directory;

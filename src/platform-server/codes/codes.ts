@@ -1,5 +1,6 @@
-// Issues and checks codes. A code works once, within ten minutes. Ten failed checks make a code void, and so does a new
-// code for the same address. A check with an idempotency key can be repeated, because its response may have been lost.
+// Issues and checks codes. A code works once, within ten minutes. A code becomes void after ten failed checks, or when
+// a new code is issued for the same address. A check with an idempotency key can be repeated, because its response may
+// have been lost.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';

@@ -120,7 +120,7 @@ async function editLatest(
   throw new Problem('conflict', 'Concurrent edits keep changing the configuration. Try again.');
 }
 
-/** Saves the value. Returns undefined if the latest revision has changed since it was used to compute the value. */
+/** Saves the value. Returns undefined if the latest revision has changed since the value was computed from it. */
 async function saveOver(
   change: Change,
   seen: Revision | undefined,
@@ -133,10 +133,7 @@ async function saveOver(
   return isDeepStrictEqual(latest, seen) ? overwrite(change, latest, configuration, edit) : undefined;
 }
 
-/**
- * Saves the value in the latest revision, without a check of the revision's current value. `latest` is the revision as
- * the caller has read it.
- */
+/** Saves the value in the latest revision, even if that revision has changed since the caller read it as `latest`. */
 export async function overwrite(
   change: Change,
   latest: Revision | undefined,
@@ -183,7 +180,7 @@ async function createNextRevision(change: Change): Promise<Revision> {
   return saved;
 }
 
-/** Throws 409, so that the transaction is rolled back, if the tenant's values are now larger than they may be. */
+/** Throws 409 if the tenant's values now exceed their limit. The error rolls back the transaction. */
 async function requireRoom({ options, store, key }: Change): Promise<void> {
   if (key.scope === coreScope || (await store.storedBytes(key.scope)) <= options.largestTenant) return;
   throw new Problem(

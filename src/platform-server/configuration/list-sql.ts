@@ -1,4 +1,4 @@
-// SQL of the lists of configurations and of revisions: the filter, and where a page ends.
+// SQL for the lists of configurations and revisions: the filter criteria, and the limits of a page.
 import type { Criteria } from './configuration.ts';
 
 /** Maximum size of the values on a page, in bytes of JSON. It limits the memory that a response needs. */
@@ -14,17 +14,17 @@ export interface PageOptions<After> {
   maxBytes?: number;
 }
 
-/** What the rows of a page contain besides their own columns. */
+/** A column that `pageSql` adds to the rows of a page. */
 export interface PageRow {
   /** True if another row follows. */
   more: boolean | null;
 }
 
 /**
- * Returns SQL for the rows of a page, and appends its values to `values`. `rowAfter` returns SQL for the first row after
- * a position, `position` is the column that orders the rows, and `sizes` are the columns that count. A recursive query
- * reads one row after another, and so stops at the first row that no longer fits: Postgres knows the length of a value
- * only after it has read the whole value.
+ * Returns SQL for the rows of a page, and appends its values to `values`. `rowAfter` returns SQL for the first row
+ * after a position, `position` is the column that orders the rows, and the lengths of the columns in `sizes` count
+ * towards `maxBytes`. Postgres knows the length of a value only after it has read the value. A recursive query
+ * therefore reads one row at a time, and stops at the first row that no longer fits.
  */
 export function pageSql(
   { top, maxBytes = maxPageBytes }: Pick<PageOptions<unknown>, 'top' | 'maxBytes'>,

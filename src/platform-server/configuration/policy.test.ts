@@ -30,7 +30,7 @@ const ofCore = (...roles: string[]): Caller => ({ ...person, realm: 'core', isCo
 /** The definitions, keyed by scope, namespace and name. */
 const definitions: Record<string, Definition> = {
   '65f0c2a9e4b0a1d2c3f4a5b6 forms public': { configurationSchema: {}, anonymousRead: true },
-  // Only a route that lacks a parameter could reach the next two entries.
+  // The next two entries would be found only if a route lacked a parameter.
   '65f0c2a9e4b0a1d2c3f4a5b6 forms undefined': { configurationSchema: {}, anonymousRead: true },
   '65f0c2a9e4b0a1d2c3f4a5b6 undefined public': { configurationSchema: {}, anonymousRead: true },
   '65f0c2a9e4b0a1d2c3f4a5b6 forms private': { configurationSchema: {}, anonymousRead: false },

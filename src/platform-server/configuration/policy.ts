@@ -55,7 +55,8 @@ export function createConfigurationGuards(options: GuardOptions): ConfigurationG
 }
 
 /**
- * Admits services with one of these roles, and tenants' administrators, who list only namespaces of their own tenant.
+ * Admits callers with `configuredRole` or `exporterRole`. Also admits a tenant's administrators, who list only
+ * namespaces of their own tenant.
  */
 function mayListNamespace(configuredRole: string, exporterRole: string, adminRole: string): Guard {
   return {

@@ -1,4 +1,5 @@
-// Routes of the configuration service. A read of a configuration that does not exist gets an empty entry, not 404.
+// Routes of the configuration service. A read of a configuration that does not exist returns an empty entry instead of
+// 404.
 import type { Response } from 'express';
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { type Route, route } from '../../service/http/http-app.ts';

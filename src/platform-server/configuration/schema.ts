@@ -18,7 +18,10 @@ const flagParameter = z
   .transform((text) => text === 'true')
   .default(false);
 
-/** With `core`, whatever its value, the route reads core configuration. The guards read `tenant` and `tenantId`. */
+/**
+ * If the parameter `core` is present, with any value, the route reads core configuration. The guards read the
+ * parameters `tenant` and `tenantId`.
+ */
 export const readQuery = z.object({ core: z.string().optional() });
 export const activeQuery = z.object({ orLatest: flagParameter });
 

@@ -203,7 +203,8 @@ function createWrites(rows: Rows) {
       );
     },
 
-    // A revision counts as at least 1 KiB, because the sum would take seconds for many millions of revisions.
+    // Each revision counts as at least 1 KiB. This limits the number of a tenant's revisions, so that the sum stays
+    // fast.
     /** Returns the compressed size of all values of a tenant in Postgres. Reads no value. */
     async storedBytes(scope: Scope): Promise<number> {
       const [row] = await rows<{ bytes: string | null }>(

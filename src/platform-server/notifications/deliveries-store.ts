@@ -37,9 +37,9 @@ export function createDeliveryStore(database: Queryable) {
   return {
     /**
      * Creates the deliveries of an event to the subscribers of a notification type, with their jobs, and returns their
-     * number. A subscription without criteria matches every event. Otherwise, at least one of its criteria must match:
-     * its correlation id is equal or absent, and its context keys are equal. If a tenant has many waiting deliveries,
-     * further ones get a lower priority.
+     * number. A subscription without criteria matches every event. Otherwise, at least one of its criteria must match.
+     * A criterion matches if its correlation id is absent or equals the event's, and if the event's context contains
+     * its context. If a tenant has many waiting deliveries, further ones get a lower priority.
      */
     async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {
       const { rowCount } = await database.query(

@@ -121,9 +121,9 @@ async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<T
 }
 
 /**
- * Sends a notice. Drops a notice whose template fails, because a retry would fail too. Postpones a notice while its
- * tenant's share of rendering is in use. A postponement does not count as a failure, because the pauses between the
- * attempts must not grow. Any other error is rethrown, so that the job is retried.
+ * Sends a notice. Drops a notice whose template fails, because a retry would fail too. Postpones a notice while too
+ * many notices of its tenant are being rendered. A postponement does not count as a failure, because the pauses between
+ * the attempts must not grow. Any other error is rethrown, so that the job is retried.
  */
 async function sendOrDrop(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
   try {

@@ -21,8 +21,8 @@ export type Subscribing = ReturnType<typeof createSubscribing>;
 export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOptions) {
   return {
     /**
-     * Subscribes the subscriber with the request's `id` or `userId` to the type, or else a new subscriber. Returns its
-     * id.
+     * Subscribes a subscriber to the type: the existing one with the request's `id` or `userId`, or a new one. Returns
+     * the subscriber's id.
      */
     subscribe(tenant: string, typeId: string, request: NewSubscriber): Promise<string> {
       return withTransaction(pool, async (transaction) => {

@@ -1,6 +1,6 @@
 // With `PLATFORM_BEHAVIOUR=reference`, the platform server imitates the limits and faults that were measured in the
-// public platform's own services (see docs/platform.md). It is for tests only. Each module of this folder imitates one
-// aspect.
+// public platform's own services (see docs/platform.md). This mode is for tests only. Each module of this folder
+// imitates one aspect.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';

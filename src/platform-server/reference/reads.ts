@@ -1,7 +1,7 @@
 // Reads configuration in the same way as the reference implementation. A list reads its entries one after another. It
 // sorts only the first page, and fails above 16 MiB, the maximum size of a document in that implementation's database.
-// The other services cache core configuration, and also that it does not exist. They do not notice changes until the
-// cached copy expires.
+// The other services cache core configuration, and cache its absence too. They do not notice changes until the cache
+// entry expires.
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
@@ -13,7 +13,7 @@ export function slowLists(store: ConfigurationStore): ConfigurationStore {
   return {
     ...store,
     async list(scope, namespace, options) {
-      // The reference implementation's pages do not end by their size.
+      // The reference implementation does not limit the size of a page.
       const found = await store.list(scope, namespace, { ...options, maxBytes: Number.MAX_SAFE_INTEGER });
       const entries = found.items;
       let size = 0;

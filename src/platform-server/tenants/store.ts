@@ -6,7 +6,7 @@ import { namesFor, type StoredTenant, toIdentity } from './tenant.ts';
 
 export interface TenantFilter {
   id?: string | undefined;
-  /** The whole name of the tenant. Upper and lower case are not distinguished. */
+  /** The full name of the tenant. The comparison ignores case. */
   name?: string | undefined;
   realm?: string | undefined;
   adminEmail?: string | undefined;
