@@ -1,4 +1,4 @@
-// What the steps of the expiry share: the options of a run, and the results that they add to.
+// Types that all steps of the expiry use: the options of a run, and its results, to which each step adds.
 import type pg from 'pg';
 import type { Retention } from '../src/forms/expiry/expiry.ts';
 import type { DefinitionKey, Retentions } from '../src/forms/expiry/retention.ts';
@@ -15,7 +15,7 @@ export interface ExpiryOptions {
   pool: pg.Pool;
   store: ExpiryStore;
   readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions>;
-  /** The default retention periods. They serve to measure how overdue the forms of unreadable definitions are. */
+  /** The default retention periods. If a definition cannot be read, they determine how overdue its forms are. */
   defaults: Retention;
   /** Number of forms in a batch while the form service serves requests. */
   batchSize: number;

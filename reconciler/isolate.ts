@@ -55,7 +55,7 @@ function take({ stage, ...scan }: Scan, { writer, store, clock }: IsolationOptio
 
 const mayConcernForm = (error: unknown) => databaseRefusal(error) !== undefined || isStatementTimeout(error);
 
-/** Returns why the only form of a statement failed; undefined for a failure of the infrastructure. */
+/** Returns the reason why a statement for a single form failed; undefined for a failure of the infrastructure. */
 async function causeOf(
   error: unknown,
   stage: Stage,
@@ -68,8 +68,8 @@ async function causeOf(
 
 /**
  * Retries the only form of the scan. If this fails in the stage `lock` or `delete`, processes the form without its
- * outbox row. If no attempt succeeds, quarantines the form, but only if a dry run before and another one after the
- * attempts find the same form. Otherwise, the next run retries it.
+ * outbox row. If no attempt succeeds, quarantines the form. A dry run before the attempts and another one after them
+ * must find the same form. Otherwise, the form is not quarantined, and the next run retries it.
  */
 async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   const before = await take(scan, options, true);

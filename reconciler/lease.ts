@@ -18,7 +18,10 @@ export class LeaseLostError extends Error {
 }
 
 export interface RetryRules {
-  /** Set this if the caller handles statement timeouts, for example with a smaller batch. */
+  /**
+   * True to throw statement timeouts instead of retrying them. The caller then handles them, for example with a smaller
+   * batch.
+   */
   throwsTimeouts?: boolean;
 }
 
@@ -81,8 +84,8 @@ export interface LeaseOptions extends RetryOptions {
   duration: number;
 }
 
-// The lease is stored in the table reconciler_turn. If its row is locked, a transaction of another run holds the lease.
-// SKIP LOCKED then finds no row.
+// The lease is stored in the table reconciler_turn. If a transaction of another run has locked the row, that run holds
+// the lease, and SKIP LOCKED finds no row.
 const acquireSql = `
 WITH free AS (
   SELECT only_row FROM reconciler_turn WHERE held_until IS NULL OR held_until <= $1 FOR UPDATE SKIP LOCKED

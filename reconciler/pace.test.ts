@@ -7,8 +7,8 @@ import { createPace, watchRequests } from './pace.ts';
 
 describe('the pace of a run', () => {
   /**
-   * `requests` returns what each check for requests finds, or the error with which the check fails. The clock advances
-   * by 100 ms with each batch.
+   * `requests` returns the result of each check for requests, or the error with which the check fails. The clock
+   * advances by 100 ms with each batch.
    */
   function start(requests: () => boolean | Error) {
     let time = 0;

@@ -30,20 +30,20 @@ export interface PaceOptions {
 }
 
 /**
- * Limits while requests are served: `changes` per second, and `pause` in milliseconds. A pause lasts as long as its
- * batch took, but at most `pause`. It lasts longer only if the limit `changes` requires it.
+ * Limits while requests are served: `changes` per second, and `pause` in milliseconds. A pause lasts as long as the
+ * batch before it took, but at most `pause`. The limit `changes` can make a pause longer.
  */
 const serving = { changes: 1_000, pause: 250 };
 /** While no requests are served, batches may grow to this many times `batchSize`. */
 const growth = 20;
 /**
  * Durations in milliseconds. While no requests are served, batches grow if they take less than `least`, and shrink if
- * they take more than `most`. A batch that takes longer would delay a request that needs one of its forms.
+ * they take more than `most`. A slower batch would delay requests for forms of the batch.
  */
 const quick = { least: 100, most: 250 };
 /**
  * The expiry assumes that requests are served if at least `busy` of the last `kept` checks found requests. Health
- * probes and metrics scrapes show up in fewer checks.
+ * probes and metrics scrapes alone appear in fewer checks.
  */
 const checks = { kept: 5, busy: 3 };
 /** Milliseconds without requests after which the expiry assumes that no requests are served. */

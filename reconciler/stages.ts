@@ -10,7 +10,7 @@ import { endsRun } from './step.ts';
 
 /** Number of form definitions per SQL statement. */
 const policiesAtOnce = 200;
-/** Number of batches in a row whose failure ends a stage. It would probably fail for all definitions. */
+/** A stage ends after this many failed batches in a row, because it would probably fail for all definitions. */
 const mostFailures = 3;
 
 export function* inChunks(policies: readonly Policy[]): Generator<readonly Policy[]> {

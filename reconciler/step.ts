@@ -3,7 +3,7 @@ import type { Logger } from '../src/service/operations/log.ts';
 import { databaseProblem } from '../src/service/postgres/postgres.ts';
 import { LeaseLostError } from './lease.ts';
 
-/** The part of the results that a failed step adds to. */
+/** The results to which a failed step adds a message. */
 export interface Failures {
   failures: string[];
 }
@@ -31,7 +31,7 @@ export async function attempt<T>(
   }
 }
 
-/** SQLSTATEs of a lack of resources, such as a full disk. A statement that needs less may succeed. */
+/** SQLSTATEs of insufficient resources, such as a full disk. A statement that needs fewer resources may succeed. */
 const outOfResources = /^53/;
 
 /** True if another run has taken the lease, or if the database cannot be reached. */

@@ -1,6 +1,7 @@
 // Removes duplicate subscribers of forms at the notification service. Each run checks a limited number of the forms
-// that may have duplicates. If the service is down or denies access, the forms wait for the next run. If it fails for
-// one form, that form waits for a day, so that it does not stop the checks of all other forms. The run still succeeds.
+// that may have duplicates. If the service is down or denies access, the forms wait for the next run. If the check of
+// one form fails, that form waits for a day, so that it does not block the checks of other forms. The run still
+// succeeds.
 import {
   type CheckOptions,
   dueChecks,
@@ -63,10 +64,13 @@ export async function removeOtherSubscribers({
   return removed;
 }
 
-/** True if the checks of other forms may succeed. */
+/** True if the form itself may have caused the failure. The checks of other forms may then succeed. */
 function mayConcernForm(error: unknown): boolean {
   return !(error instanceof PlatformError) || mayConcernOneCall(error) || serviceRefusal(error) !== undefined;
 }
 
-/** The service may hang for all forms, so the run ends. The next run begins with another form. */
+/**
+ * A timeout ends the checks of this run, because the service may hang for all forms. The next run begins with another
+ * form.
+ */
 const isTimeout = (error: unknown) => error instanceof PlatformError && error.kind === 'timeout';

@@ -35,7 +35,7 @@ export function shadowedTenants(
   const before = resource.status.shadowedTenants ?? [];
   if (!shadows) return before.map((id) => ({ id, name: id }));
   const known = new Set(before);
-  // A tenant that was affected and whose configuration cannot be read now still counts as affected.
+  // A tenant that was affected still counts as affected if its configuration cannot be read now.
   const stillUnread = shadows.unread.filter(({ id }) => known.has(id));
   const all = [...(shadows.affected.get(clientId) ?? []), ...stillUnread];
   return all.sort((a, b) => compare(a.name, b.name) || compare(a.id, b.id));
@@ -92,7 +92,7 @@ export function targetsOutcome(verdict: Verdict, upstreams: ReadonlyMap<string, 
 
 /**
  * Returns the last result of the check `unknown.type` from the resource's status. Returns `unknown` if there is no last
- * result, or if it is about an earlier version of the resource.
+ * result, or if the last result is about an earlier version of the resource.
  */
 function kept({ resource }: Verdict, unknown: Omit<Outcome, 'status'>): Outcome {
   const before = conditionOf(resource.status, unknown.type);

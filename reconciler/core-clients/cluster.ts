@@ -27,9 +27,8 @@ export interface Cluster {
    */
   applyStatus(resource: CoreClientResource, status: CoreClientStatus): Promise<'applied' | 'outdated'>;
   /**
-   * Creates an Event about a resource that may no longer exist. Calls with the same `once` create the same Event: while
-   * the API server still has it (an hour by default), a further call does nothing and returns false. Throws
-   * ClusterError.
+   * Creates an Event about a resource that may no longer exist. If an earlier call with the same `once` created an
+   * Event that the API server still has (for an hour by default), does nothing and returns false. Throws ClusterError.
    */
   createEvent(about: EventSubject, event: ClientEvent, time: Date, once?: string): Promise<boolean>;
   close(): Promise<void>;

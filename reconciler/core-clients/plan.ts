@@ -28,8 +28,8 @@ export interface Plan {
   /** The owned clients that no resource describes, but that are kept, because their removal requires `allowPrune`. */
   held: string[];
   /**
-   * The clients that are recorded as owned before the writes. If they stay the same, this is the object
-   * `document.owned`.
+   * The clients to record as owned before the writes. If the owned clients do not change, this is the object
+   * `document.owned` itself.
    */
   claim: ReadonlyMap<string, string>;
 }

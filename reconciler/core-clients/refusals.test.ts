@@ -1,6 +1,6 @@
 // Tests core clients that the configuration service refuses, and statuses that the API server refuses. The refused
-// items must not affect others, and runs must not retry them. The cluster and the configuration service are scripted;
-// the quarantine is in Postgres.
+// items must not affect others, and runs must not retry them. The cluster and the configuration service are fakes; the
+// quarantine is in a real Postgres.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PlatformError } from '../../src/platform/platform-error.ts';

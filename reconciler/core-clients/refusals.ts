@@ -18,7 +18,7 @@ export interface Refusal {
   detail: string;
 }
 
-/** Knows the earlier refusals, and records those of one sync. */
+/** The refusals of earlier syncs, and a record of the refusals of the running sync. */
 export interface Refusals {
   /**
    * True if an earlier sync recorded this refusal. The caller must then count the item as refused, without trying it

@@ -96,9 +96,9 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
 }
 
 /**
- * Returns the ids of the clients whose quarantine entries may be removed if they were not refused again; undefined
- * means all entries. The entries of resources and statuses that the sync did not reach must stay. Otherwise, the next
- * sync would retry them.
+ * Returns the argument of `settle`: the ids of the clients that leave the quarantine unless they were refused again.
+ * Undefined stands for all quarantine entries. Entries of resources and statuses that the sync did not reach must stay.
+ * Otherwise, the next sync would retry them.
  */
 function settledClients(
   { maintained }: ClientSyncOptions,

@@ -1,5 +1,5 @@
-// Runs a command of the image that works on the database of one service. It parses the command's arguments, opens the
-// database, and closes it afterwards.
+// Runs a command of the image on the database of one service: parses the command's arguments, opens the database, and
+// closes it afterwards.
 import type pg from 'pg';
 import { parseConfig } from '../service/operations/config.ts';
 import { createLogger } from '../service/operations/log.ts';

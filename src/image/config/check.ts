@@ -1,4 +1,4 @@
-// Checks the configuration of processes: first their settings, and then those dependencies whose settings are valid.
+// Checks the configuration of processes: first all settings, and then each dependency whose settings are valid.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspectSettings, type ProcessSettings } from '../../service/operations/config.ts';
 import { doubtfulVariables } from '../../service/operations/variable-warnings.ts';

@@ -5,7 +5,7 @@
  * How serious a finding is:
  * - `error`: the value of a setting is invalid, or the response of a dependency shows that the setting is wrong
  * - `unreachable`: a dependency gave no usable response in time, so the setting may be right or wrong
- * - `warning`: the process starts, but an operator should know
+ * - `warning`: the process starts, but an operator should look at the setting
  */
 export type Severity = 'error' | 'unreachable' | 'warning';
 
@@ -18,7 +18,7 @@ export interface Finding {
 
 export interface Report {
   process: string;
-  /** Names of what was checked: `settings`, and the dependencies. */
+  /** The checks that ran: `settings`, and the names of the dependencies. */
   checked: string[];
   findings: Finding[];
 }

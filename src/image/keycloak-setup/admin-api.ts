@@ -50,7 +50,7 @@ async function signIn({ url, user, password }: Administrator): Promise<string> {
     method: 'POST',
     body: new URLSearchParams(form),
   });
-  // The status for a wrong password is 400 (RFC 6749 section 5.2). Some responses of Keycloak had the status 401.
+  // Keycloak responds to a wrong password with 400 (RFC 6749 section 5.2), but has also been seen to respond with 401.
   if ([400, 401].includes(response.status)) throw new SetupError(`Keycloak refuses the password of ${user}`);
   const { access_token: token } = await parse<{ access_token: string }>(response, 'signing in');
   return token;

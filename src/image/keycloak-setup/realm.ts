@@ -66,8 +66,9 @@ export class Realm {
   }
 
   /**
-   * Creates a person unless it exists, and grants the roles. A temporary password must be changed at the first sign-in.
-   * Calls `beforeCreation` before Keycloak gets the password, so that it can be stored even if the response is lost.
+   * Creates a person if the person does not exist, and grants the roles. A temporary password must be changed at the
+   * first sign-in. Calls `beforeCreation` before Keycloak gets the password, so that the caller can store the password
+   * even if the response is lost.
    */
   async person(
     { email, password, isTemporary }: Person,

@@ -6,7 +6,7 @@ import { UsageError } from '../usage-error.ts';
 export interface SecretFile {
   keep(name: string, value: string): void;
   names(): string[];
-  /** Removes the file if it contains no secret. Returns whether it remains. */
+  /** Removes the file if it contains no secret. Returns true if the file remains. */
   close(): boolean;
 }
 
