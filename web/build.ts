@@ -54,8 +54,8 @@ const withoutAjv = {
 };
 
 /**
- * Builds an app into a folder. With `hidden`, also writes source maps, to which no file refers. The other files are the
- * same in both cases.
+ * Builds an app into a folder. With `sourcemap: 'hidden'`, also writes source maps that no file refers to. The option
+ * does not change the other files.
  */
 export async function buildApp(app: string, outDir: string, sourcemap: false | 'hidden' = false): Promise<void> {
   // Vite is loaded here, because it is not needed if the pages are already built.

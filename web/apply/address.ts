@@ -1,5 +1,5 @@
-// Reads and builds the addresses of the pages. The form and the page are in the fragment, which keeps them out of
-// access logs.
+// Reads and builds the addresses of the pages. The form's id and the page are in the fragment, so that they do not
+// appear in access logs.
 
 export interface Address {
   tenant: string;

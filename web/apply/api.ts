@@ -54,7 +54,7 @@ export interface FormStatus {
   deleteOn?: string | null;
   readable: boolean;
   language?: 'en' | 'fr';
-  /** The number of the receipt. */
+  /** The receipt number. */
   reference?: string | null;
 }
 

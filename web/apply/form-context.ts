@@ -1,4 +1,4 @@
-// What controls need to know about the form that they are part of.
+// A context that gives controls the data and the functions of their form.
 import { type ComponentChildren, createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Api } from './api.ts';
@@ -7,12 +7,12 @@ import { type Path, pointerOf } from './model/json.ts';
 import type { Registers } from './registers.ts';
 import type { Language, Texts } from './texts/texts.ts';
 
-/** The names of uploaded files, and their URNs. */
+/** The URNs of uploaded files, keyed by file name. */
 export type Files = Record<string, string>;
 
 /** An upload that has not ended. */
 export interface Upload {
-  /** Where the answer is; undefined if the item of a list that contains it was removed. */
+  /** Path of the question's value; undefined if the list item with the question was removed. */
   path: Path | undefined;
 }
 
@@ -28,10 +28,13 @@ export interface FormContext {
   allowsFiles: boolean;
   /** Error messages, keyed by the pointer of the field. */
   errors: ReadonlyMap<string, string>;
-  /** The uploads of all questions. A list that loses an item corrects their paths. */
+  /** The uploads of all questions. When a list item is removed, the list's control corrects the paths of uploads. */
   uploads: Set<Upload>;
   change(path: Path, value: unknown): void;
-  /** Passes the present value and files to `work`. Those of the last rendering may be old when an upload ends. */
+  /**
+   * Changes a value and the files. `work` gets the current ones, because an upload may end long after the last
+   * rendering.
+   */
   changeFiles(path: Path, work: (value: unknown, files: Files) => { value: unknown; files: Files }): void;
   /** Shows elements inside a control, such as those of an object. */
   show(elements: readonly UiElement[], place: Place): ComponentChildren;
@@ -48,5 +51,8 @@ export function useForm(): FormContext {
   return form;
 }
 
-/** Id of the element that shows the value at a path. An id has no white space. */
+/**
+ * Returns the HTML id of the element that shows the value at a path. Encodes the path, because an id has no white
+ * space.
+ */
 export const idOf = (path: Path): string => `field${encodeURIComponent(pointerOf(path)).replaceAll('%', ':')}`;

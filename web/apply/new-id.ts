@@ -1,4 +1,4 @@
-// Random ids (RFC 9562, version 4). `crypto.randomUUID` is missing on pages that are delivered without TLS.
+// Generates random UUIDs (RFC 9562, version 4), because `crypto.randomUUID` is missing on pages without TLS.
 
 export function newId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));

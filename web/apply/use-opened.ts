@@ -1,5 +1,6 @@
-// Finds what to show for the form that the address names. The work on a draft is kept until the draft is left, deleted
-// or submitted elsewhere, so that the browser's buttons Back and Forward show the answers as they were typed.
+// Decides what to show for the form in the address. The work on a draft stays in memory until the person leaves or
+// deletes the draft, or submits it elsewhere. The browser's buttons Back and Forward therefore show the answers as they
+// were typed.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type Api, ApiProblem, type Definition, type Draft, type FormStatus } from './api.ts';
 import { defaultsOf } from './model/defaults.ts';
@@ -43,7 +44,10 @@ export function useOpened({ api, definition, formId, setLanguage }: OpenedOption
     works.get(id)?.close();
     works.delete(id);
   };
-  /** Shows why the draft can no longer be filled in. If another form is shown, it is told when the person returns. */
+  /**
+   * Shows why the draft can no longer be filled in. If another form is shown now, the reason is shown later, when the
+   * person returns to this draft.
+   */
   const end = async (id: string, kind: EndReason) => {
     const now = await openForm(api, id, () => undefined);
     drop(id);

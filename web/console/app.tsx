@@ -1,4 +1,4 @@
-// The shell of the console: what it shows depends on who is signed in.
+// The shell of the console. Its content depends on who is signed in.
 import { PlainPage } from './elements/plain-page.tsx';
 import { Frame } from './frame.tsx';
 import { addressOfPage, type Place, usePlace } from './location.ts';

@@ -1,4 +1,4 @@
-// The first page: what the console offers, and which parts the caller's roles allow.
+// The first page: lists the areas of the console, and shows which areas the caller's roles allow.
 import { Page } from './elements/page.tsx';
 import { areas, mayUse } from './frame.tsx';
 import { addressOfPage } from './location.ts';

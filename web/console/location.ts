@@ -1,4 +1,5 @@
-// A small router: the address determines what is shown. Links are ordinary links that do not load the page again.
+// A small router: the address determines what is shown. Links are ordinary HTML links, but following one does not load
+// the page again.
 import { useLayoutEffect, useState } from 'preact/hooks';
 
 const root = '/console';

@@ -10,8 +10,8 @@ export interface SummaryItem {
 }
 
 /**
- * Moves the focus to the list when `attempt` grows. If `attempt` is 0, the focus stays, because people came here from
- * the list of another page.
+ * Moves the focus to the list when `attempt` grows. If `attempt` is 0, the focus stays, because the person followed a
+ * link in the error summary of another page.
  */
 export function ErrorSummary({
   title,

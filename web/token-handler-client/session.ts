@@ -12,7 +12,7 @@ export interface Session {
   expiry: string;
   /** The latest time at which the session ends. */
   absoluteExpiry: string;
-  /** The address at which `signOut` logs out. */
+  /** The URL to which `signOut` navigates. */
   logoutUrl: string;
 }
 

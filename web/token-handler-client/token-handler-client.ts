@@ -224,7 +224,7 @@ export class TokenHandlerClient {
     try {
       await this.read();
     } catch {
-      // The session cannot be read. Once its time is over, it counts as ended, so that the page hides its data.
+      // If the session cannot be read after its expiry, it counts as ended, so that the page hides its data.
       if (this.#remaining() <= 0) this.#tell(null);
       else this.#schedule();
     }

@@ -1,4 +1,4 @@
-// Checkboxes, radio buttons and menus; for long lists, an input that searches.
+// Shows choices as checkboxes, radio buttons or a menu. A long list gets an input that searches.
 import { described, GroupedField, HintAndError, LabelledField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
 import { isEqual } from '../model/json.ts';
@@ -94,7 +94,7 @@ function Menu({ parts, choices, value, set, isLoading }: ChoiceProps & { isLoadi
         id={parts.id}
         {...described(parts)}
         value={String(selected)}
-        // Until the choices are loaded, a person could use the menu only to remove the answer.
+        // Disabled until the choices are loaded, because before that, a person could only remove the answer.
         disabled={isLoading}
         onChange={(event) => set(choices[Number(event.currentTarget.value)]?.value)}
       >

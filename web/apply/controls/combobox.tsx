@@ -62,8 +62,8 @@ function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown
   const [lastTyped, setTyped] = useState<string>();
   const answerOf = (text: string) =>
     choices.find(({ label }) => label.toLowerCase() === text.trim().toLowerCase())?.value;
-  // The answer can also change without typing, such as by a merge with another window. In a list, a missing answer is
-  // null.
+  // True if the stored answer is still the one that was typed. The answer can also change without typing, for example
+  // by a merge with another window. In a list, a missing answer is null.
   const isOfAnswer = lastTyped !== undefined && isEqual(answerOf(lastTyped) ?? null, value ?? null);
   /** The text that was typed; undefined while the chosen answer is shown. */
   const typed = isOfAnswer ? lastTyped : undefined;
@@ -115,7 +115,7 @@ interface OptionProps {
 
 /** An option of the list. The input keeps the focus, and names the active option. */
 function Option({ id, isActive, label, choose }: OptionProps) {
-  // A click would take the focus from the input before the choice is made.
+  // With the default action of a mouse click, the input would lose the focus before the choice is made.
   const onMouseDown = (event: Event) => {
     event.preventDefault();
     choose();

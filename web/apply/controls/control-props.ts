@@ -1,4 +1,4 @@
-// The properties of an input: its field or choices, its value, and how to change it.
+// The properties of an input: its field or choices, its value, and a function that changes the value.
 import type { FieldParts } from '../../shared/field.tsx';
 import type { Field } from '../model/fields.ts';
 import type { Choice } from '../model/registers.ts';

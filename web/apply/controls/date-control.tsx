@@ -1,4 +1,4 @@
-// A date in three inputs, as people know it from letters and passports.
+// Asks for a date in three inputs: day, month and year.
 import { useState } from 'preact/hooks';
 import { GroupedField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
@@ -43,7 +43,10 @@ export function DateControl({ field, parts, value, set }: ControlProps) {
   );
 }
 
-/** Joins the parts of a date, even if it is incomplete, so that the parts are not lost and validation reports them. */
+/**
+ * Joins the parts of a date. Also joins an incomplete date, so that the typed parts are kept and validation reports
+ * them.
+ */
 function joined({ day, month, year }: DateParts): string | undefined {
   if (day === '' && month === '' && year === '') return undefined;
   const two = (text: string) => (/^\d$/.test(text) ? `0${text}` : text);

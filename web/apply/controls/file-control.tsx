@@ -1,4 +1,5 @@
-// A question for files. The browser sends them to the intake application, which stores them in the file service.
+// A control that uploads files. The browser sends a file to the intake application, which stores it in the file
+// service.
 import { useRef, useState } from 'preact/hooks';
 import { described, type FieldParts, GroupedField } from '../../shared/field.tsx';
 import { ApiProblem } from '../api.ts';
@@ -47,11 +48,13 @@ export function FileControl({ field, parts, value, set: _set }: ControlProps) {
   );
 }
 
-/** The form data has the URNs of all files of a question in one text. */
+/** The form data stores the URNs of a question's files as one text, separated by semicolons. */
 const urnsIn = (value: unknown): string[] => (typeof value === 'string' ? value.split(';').filter(Boolean) : []);
 const joined = (urns: readonly string[]): string | undefined => (urns.length > 0 ? urns.join(';') : undefined);
 
-/** Returns a name that no other file has: files may have the same name, but the members of an object may not. */
+/**
+ * Returns a unique name for a file, because `files` is keyed by name, and two uploaded files may have the same name.
+ */
 function freeName(name: string, files: Record<string, string>): string {
   let free = name;
   for (let number = 2; Object.hasOwn(files, free); number += 1) free = `${name} (${number})`;

@@ -55,8 +55,8 @@ export function ListControl({ field, parts, value, set }: ControlProps) {
 }
 
 /**
- * Keys of the items by index. The caller removes the key of a removed item, so that the others keep their controls, and
- * with them what people have typed there.
+ * Returns a key for each list item. When an item is removed, the caller removes its key, so that the other items keep
+ * their controls and the texts that were typed there.
  */
 function useItemKeys(count: number): number[] {
   const keys = useRef<number[]>([]).current;

@@ -4,8 +4,8 @@ import { described } from '../../shared/field.tsx';
 import type { ControlProps } from './control-props.ts';
 
 /**
- * Attributes of the input, keyed by the format of the text. They decide what browsers fill in, and which keyboard
- * phones show.
+ * Attributes of the input, keyed by the format of the text. They control autofill in browsers and the keyboard of
+ * phones.
  */
 const inputs: Record<string, { type?: 'email' | 'tel' | 'url'; autocomplete?: string }> = {
   email: { type: 'email', autocomplete: 'email' },
@@ -31,7 +31,7 @@ export function TextControl({ field, parts, value, set }: ControlProps) {
   return <input {...common} {...chosen} value={text} onInput={input} />;
 }
 
-/** An input for a moment. The form stores the moment in UTC; people see it in their own time zone. */
+/** An input for a date with a time. The form stores the time in UTC; people see it in their own time zone. */
 function MomentInput({ text, set, ...common }: { id: string; text: string; set(value: unknown): void }) {
   const moment = new Date(text);
   const local = Number.isNaN(moment.getTime())

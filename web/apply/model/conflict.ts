@@ -1,4 +1,5 @@
-// Merges what this browser and another browser have changed since both had the same form data, and finds conflicts.
+// A three-way merge of form data: combines the changes that this browser and another browser made to the same base, and
+// finds conflicts.
 import { isEqual, isObject, type Path, valueAt, withValueAt } from './json.ts';
 
 export interface Difference {

@@ -12,7 +12,7 @@ export interface UiElement extends JsonObject {
 export interface FormPage {
   /** Title of the page; undefined if the definition does not name the page. */
   title: string | undefined;
-  /** The category, whose rule may hide the page; undefined for the only page of a form. */
+  /** The UI schema's category for the page; its rule may hide the page. Undefined if the form has only one page. */
   category: UiElement | undefined;
   elements: readonly UiElement[];
 }
@@ -22,7 +22,7 @@ export interface FormPage {
  * items.
  */
 export interface Place {
-  /** The whole data schema, for references. */
+  /** The whole data schema, which is needed to resolve references. */
   root: JsonObject;
   schema: JsonObject;
   path: Path;

@@ -1,4 +1,4 @@
-// Derives from the schemas of a definition what a control asks for: the kind of question, its label, hint and choices.
+// Derives the field of a control from the definition's schemas: the kind of question, its label, hint and choices.
 import { dereferenced, labelOf, optionsOf, type Place, placeAt, textOf, type UiElement } from './elements.ts';
 import { isObject, type JsonObject, type Path, pathOf } from './json.ts';
 import { type Choice, type RegisterUse, registerOf } from './registers.ts';
@@ -134,7 +134,7 @@ function hintOf(schema: JsonObject, options: JsonObject): string | undefined {
 /** True if the schema of the surrounding object requires the property. */
 function requires(scope: unknown, place: Place): boolean {
   if (typeof scope !== 'string') return false;
-  // A scope of `#` is an item of a list. It counts as required, because somebody added it on purpose.
+  // The scope `#` stands for a list item. An item counts as required, because the person added it on purpose.
   if (scope === '#') return true;
   const at = scope.lastIndexOf('/properties/');
   const [, name] = pathOf(at < 0 ? '' : scope.slice(at));

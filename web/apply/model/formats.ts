@@ -1,5 +1,5 @@
-// The formats of the form service: those of JSON Schema as ajv-formats defines them, and those of the public
-// platform's form editor. The imported file is a table that does not import ajv.
+// Checks the same formats as the form service: those of JSON Schema as ajv-formats defines them, and those of the
+// public platform's form editor. The imported file is only a table of formats, and does not import ajv.
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 
 type Check = (text: string) => boolean;
@@ -40,8 +40,8 @@ export function fileUrnCheck(urnPrefix: string): Check {
 }
 
 /**
- * Returns the checks of texts, keyed by the name of the format. The check of file URNs is not among them. A format
- * without a check allows any text.
+ * Returns the checks of texts, keyed by the name of the format. The format `file-urn` is not included. A format without
+ * a check allows any text.
  */
 export function formatChecks(): Record<string, Check> {
   const checks: Record<string, Check> = Object.create(null);
@@ -56,6 +56,6 @@ function checkOf(format: unknown): Check | undefined {
   if (format instanceof RegExp) return (text) => text.search(format) === 0;
   if (typeof format === 'function') return (text) => format(text) === true;
   if (typeof format !== 'object' || format === null || !('validate' in format)) return undefined;
-  // Formats of numbers are not rules for texts.
+  // A format for numbers does not apply to texts.
   return 'type' in format && format.type === 'number' ? undefined : checkOf(format.validate);
 }

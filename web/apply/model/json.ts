@@ -62,8 +62,8 @@ export function startsWith(path: Path, start: Path): boolean {
 }
 
 /**
- * Returns the path at which a value is after the list at `list` has lost the item at `index`. Undefined if the value was
- * in that item.
+ * Returns the new path of a value after item `index` was removed from the list at the path `list`. Undefined if the
+ * value was in that item.
  */
 export function pathWithoutItem(path: Path, list: Path, index: number): Path | undefined {
   if (!startsWith(path, list) || path.length === list.length) return path;

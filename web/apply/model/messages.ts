@@ -77,7 +77,7 @@ function choiceMessage(field: Field, errors: Errors): string {
 function typeMessage(field: Field, errors: Errors): string {
   if (field.kind === 'integer') return errors.integer(field.label);
   if (field.kind === 'number') return errors.number(field.label);
-  // A typed value is always a text. A value of another type is therefore an emptied item of a list.
+  // A text input stores only texts. A value of another type therefore comes from a list item that was emptied.
   return isLine(field.kind) ? missing(field, errors) : choiceMessage(field, errors);
 }
 

@@ -1,5 +1,5 @@
-// Rewrites data schemas for the interpreting validator, so that it finds what the form service finds. Draft 4 becomes
-// draft 7. The placeholder `enum: [""]` of a choice from a register and keywords of later drafts are removed.
+// Rewrites data schemas for the interpreting validator, so that it finds the same errors as the form service. Draft 4
+// becomes draft 7. The placeholder `enum: [""]` of a choice from a register and keywords of later drafts are removed.
 import { isObject, type JsonObject } from './json.ts';
 
 const holdsSchema = new Set([
@@ -68,8 +68,8 @@ function rewrite({ schema, isUnconditional }: Visited, dialect: string): void {
 }
 
 /**
- * Migrates a schema from draft 4. There, `$id` is called `id`, and the exclusive bounds are flags beside `minimum` and
- * `maximum`.
+ * Migrates a schema from draft 4. In draft 4, `$id` is called `id`, and the exclusive bounds are flags beside `minimum`
+ * and `maximum`.
  */
 function migrate(schema: JsonObject): void {
   if (typeof schema.id === 'string') schema.$id = schema.id;

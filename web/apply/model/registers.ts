@@ -11,7 +11,7 @@ export interface Choice {
 
 export interface RegisterUse {
   name: string;
-  /** Names of two members of an entry: the value that is stored, and the label that people read. */
+  /** Names of the two members of an entry that contain the stored value and the label for people. */
   value: string | undefined;
   label: string | undefined;
 }

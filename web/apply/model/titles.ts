@@ -1,5 +1,5 @@
-// Labels the fields for lists of answers and for messages. Both show a field without the list that contains it, so the
-// label of the field gets the number of the list's item.
+// Labels the fields for the summary of answers and for error messages. Both show a list item's field without its list,
+// so the label gets the number of the item.
 import type { Texts } from '../texts/texts.ts';
 import type { Field } from './fields.ts';
 import { startsWith } from './json.ts';

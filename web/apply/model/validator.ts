@@ -20,9 +20,9 @@ for (const name of Object.keys(format)) delete format[name];
 Object.assign(format, formatChecks());
 
 /**
- * Creates a validator. It follows references only within the schema, and finds nothing if the schema is unusable. URNs
- * of files must begin with `urnPrefix`. If `urnPrefix` is undefined, as for rules of the UI schema, the URNs are not
- * checked.
+ * Creates a validator. The validator follows references only within the schema, and reports no findings if the schema
+ * is unusable. URNs of files must begin with `urnPrefix`. If `urnPrefix` is undefined, as for rules of the UI schema,
+ * the URNs are not checked.
  */
 export function createValidator(given: unknown, urnPrefix?: string): Validator {
   const isFileUrn = urnPrefix === undefined ? () => true : fileUrnCheck(urnPrefix);
@@ -32,7 +32,8 @@ export function createValidator(given: unknown, urnPrefix?: string): Validator {
   return (data) => {
     try {
       lookup ??= dereference(schema);
-      // All validators share the table of formats of the library, so this check is set before each use.
+      // All validators share the library's table of formats, so each one sets its own check of file URNs before each
+      // use.
       format['file-urn'] = isFileUrn;
       const { errors } = validate(data, schema, draft, lookup, false);
       return errors.flatMap((error) => findingsOf(error, data, schema, lookup ?? {}));
@@ -47,8 +48,8 @@ const compiled = new WeakMap<object, Validator>();
 /** Checks one value against the schema of a UI schema's rule. The value may be missing. */
 export function matches(schema: unknown, value: unknown): boolean {
   if (!isObject(schema)) return schema !== false;
-  // The validator cannot check a missing value, so null stands for it. Only schemas that mention null could distinguish
-  // the two.
+  // The validator cannot check a missing value, so it checks null instead. A schema that mentions null might accept
+  // null, so a missing value never matches such a schema.
   if (value === undefined && JSON.stringify(schema).includes('null')) return false;
   const validator = compiled.get(schema) ?? createValidator(schema);
   compiled.set(schema, validator);

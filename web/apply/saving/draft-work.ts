@@ -1,5 +1,5 @@
-// The work on a draft: its content, and what keeps it from being saved. It goes on while the form is not shown, so that
-// the browser's buttons Back and Forward lose no answers.
+// Holds the content of an open draft, saves it, and handles obstacles to saving, such as conflicts. The work continues
+// while the form is not shown, so that the browser's buttons Back and Forward lose no answers.
 import { type Api, ApiProblem, type Draft, type Submission } from '../api.ts';
 import type { Upload } from '../form-context.ts';
 import { type Difference, merge } from '../model/conflict.ts';
@@ -61,7 +61,9 @@ export class DraftWork {
     window.addEventListener('online', this.#online);
   }
 
-  /** Notifies `view` of changes until the returned function is called, which also saves what was just typed. */
+  /**
+   * Notifies `view` of changes. The returned function stops this, and immediately saves changes that are not saved yet.
+   */
   show(view: DraftView): () => void {
     this.#view = view;
     return () => {
@@ -74,7 +76,7 @@ export class DraftWork {
     this.content = content;
     this.#changed();
     this.saver.change(content);
-    // An upload can end while the person chooses between two versions.
+    // An upload that ends during a conflict changes the content, so the merge is repeated.
     if (this.pause?.type === 'conflict') this.#merge(this.pause.theirs);
   }
 
@@ -83,7 +85,7 @@ export class DraftWork {
     this.#changed();
   }
 
-  /** Shows the page that asks for a code. No work follows when the code has been entered. */
+  /** Shows the page that asks for a code. No saving or merging waits for this code. */
   requireCode(): void {
     this.#wait({ type: 'code', next: 'nothing' });
   }
@@ -107,14 +109,14 @@ export class DraftWork {
     );
   }
 
-  /** Ends the work. What is not saved is dropped. */
+  /** Ends the work. Drops unsaved changes. */
   close(): void {
     this.saver.close();
     window.removeEventListener('online', this.#online);
     window.removeEventListener('beforeunload', warn);
   }
 
-  /** The browser warns before the page is closed only while something is not saved. */
+  /** Makes the browser warn before the page is closed, but only while changes are unsaved. */
   #enter(state: SaveState): void {
     this.state = state;
     if (state === 'saved') window.removeEventListener('beforeunload', warn);
@@ -128,7 +130,7 @@ export class DraftWork {
     else this.#options.onEnd(reason);
   }
 
-  /** Reads what the other window has saved, and merges it. */
+  /** Reads and merges the data that another window has saved. */
   async #compare(): Promise<void> {
     const { api, formId } = this.#options;
     try {
@@ -139,7 +141,7 @@ export class DraftWork {
     }
   }
 
-  /** Asks only about answers that both windows have changed. */
+  /** Merges the data of another window. Asks the person only about answers that both windows have changed. */
   #merge(theirs: Draft): void {
     const { data, files } = theirs;
     const { merged, conflicts } = merge(this.saver.base, this.content, { data, files });

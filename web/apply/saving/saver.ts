@@ -66,7 +66,7 @@ export class Saver {
     this.#schedule(this.#options.pauseMs ?? 800);
   }
 
-  /** Saves now. Resolves to false if that fails; the saver keeps trying. */
+  /** Saves now. Resolves to false if the save fails; the saver then continues to retry. */
   flush(): Promise<boolean> {
     if (this.#state === 'saved') return Promise.resolve(true);
     if (this.#state === 'blocked' || this.#isClosed) return Promise.resolve(false);
@@ -75,12 +75,15 @@ export class Saver {
     return settled;
   }
 
-  /** Tries again now, because the connection is back or a person asks for it. */
+  /** Retries now, because the connection is back or the person asks for a retry. */
   retryNow(): void {
     if (this.#state === 'offline') this.#schedule(0);
   }
 
-  /** Continues after an obstacle. `now` is the content that the service has, if its data has changed. */
+  /**
+   * Continues after an obstacle. `now` is the content and ETag that the service has stored; undefined if they have not
+   * changed.
+   */
   resume(content: Content, now?: { base: Content; etag: string }): void {
     this.#current = content;
     this.#pending = undefined;
@@ -89,7 +92,7 @@ export class Saver {
     this.#schedule(0);
   }
 
-  /** Stops. Changes that are not saved are dropped. */
+  /** Stops. Drops unsaved changes. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);

@@ -1,4 +1,4 @@
-// Shows the work on a draft: the component is rendered again after each change of the work.
+// Connects a component to the work on a draft: renders the component again after each change.
 import { useLayoutEffect, useReducer, useRef } from 'preact/hooks';
 import type { DraftWork } from './draft-work.ts';
 

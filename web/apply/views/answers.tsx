@@ -1,4 +1,4 @@
-// The answers of a form as text, for the summary before submission and for the receipt.
+// Shows the answers of a form as text, in the summary before submission and on the receipt.
 
 import { labelOf } from '../controls/choice-control.tsx';
 import { useForm } from '../form-context.ts';

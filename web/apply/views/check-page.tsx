@@ -116,7 +116,7 @@ function useSubmission(props: CheckProps) {
     if (isBusy) return;
     setBusy(true);
     await send().catch((cause: unknown) => {
-      // The service stores the result under the key, so an attempt after a change needs a new key.
+      // The service stores the result under the key, so the next attempt, after a change, needs a new key.
       if (cause instanceof ApiProblem && !cause.isTemporary) key.current = newId();
       refused(cause);
     });

@@ -1,5 +1,5 @@
-// Asks for the emailed code if this browser has not opened the form, or if its last code has expired. No code is sent
-// before the button is pressed.
+// Asks for the emailed code if this browser has not opened the form, or if the code that it used has expired. No code
+// is sent before the button is pressed.
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { described, LabelledField } from '../../shared/field.tsx';

@@ -1,4 +1,4 @@
-// The open form: its pages, the summary, the receipt, and the pages that can interrupt these.
+// Shows an open form: its pages, the summary and the receipt, or a page that interrupts them, such as the code page.
 import { useMemo, useState } from 'preact/hooks';
 import type { Fragment } from '../address.ts';
 import type { Api, Definition } from '../api.ts';

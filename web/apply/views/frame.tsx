@@ -1,4 +1,5 @@
-// What all pages share: the name of the organization, the language, the heading that gets the focus, and announcements.
+// The frame of all pages: the name of the organization, the language, the heading that gets the focus, and
+// announcements.
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { type Language, textsOf } from '../texts/texts.ts';

@@ -1,4 +1,5 @@
-// “Leave this computer”: saves, then forgets the form in this browser. “Delete this draft” leads to a page that asks.
+// “Leave this computer” saves the draft and removes its cookie from this browser. “Delete this draft” leads to a page
+// that asks for confirmation.
 import { useState } from 'preact/hooks';
 import { useForm } from '../form-context.ts';
 

@@ -1,4 +1,5 @@
-// The first page of a form: what it is, what people need, how saving works, and the address for codes.
+// The first page of a form. Explains the form, what people need and how saving works, and asks for the address for
+// codes.
 import { useRef, useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { described, LabelledField } from '../../shared/field.tsx';

@@ -1,4 +1,4 @@
-// The list of steps: where people are, and links to the other steps.
+// The list of steps: shows the current step, and links to the other steps.
 import type { Fragment } from '../address.ts';
 import type { FormPage } from '../model/elements.ts';
 import type { Texts } from '../texts/texts.ts';

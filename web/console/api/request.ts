@@ -7,7 +7,7 @@ export interface ApiRequest {
   /** Path of the service's API, such as `/form/v1/forms`. Parts that come from data are encoded by `path`. */
   path: string;
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Query parameters. Those that are undefined or empty are left out. */
+  /** Query parameters. Undefined and empty parameters are left out. */
   query?: Record<string, string | number | boolean | undefined>;
   headers?: Record<string, string>;
   /** Body of the request, which is sent as JSON. */

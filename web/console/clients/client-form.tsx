@@ -34,7 +34,9 @@ interface Props {
   onSaved(id: string): void;
 }
 
-/** Keeps the texts together with `base`, the entry that they were made from, so that a concurrent change is noticed. */
+/**
+ * The texts of the form, and `base`, the entry from which they were made. `base` serves to detect concurrent changes.
+ */
 interface KeptClient {
   texts: ClientTexts;
   base: ClientEntry | undefined;
@@ -107,15 +109,15 @@ function Unsaved({ discard }: { discard(): void }) {
 }
 
 /**
- * Saves the client and returns its new entry. Throws ApiProblem 409 if a new client has the id of one that exists,
- * which would be replaced, and 412 if the client was changed since the texts were made from it.
+ * Saves the client and returns its new entry. Throws ApiProblem 409 if the id of a new client is taken, because a save
+ * would replace the existing client. Throws 412 if the client was changed since the texts were made from it.
  */
 async function save({ texts, base }: KeptClient, overwrites: boolean): Promise<ClientEntry> {
   const present = await storedEntry(texts.id);
   if (!base && present) throw new ApiProblem(409, { detail: 'A client with this id exists. Choose another id.' });
   if (base && !overwrites && !isEqual(present, base))
     throw new ApiProblem(412, { detail: 'Somebody has changed or deleted this client since you opened it.' });
-  // A client that was deleted meanwhile gets back the members that the form does not show.
+  // If the client has been deleted since, the members that the form does not show are restored from `base`.
   const entry = entryOf(texts, present ?? base);
   await send(saveRequest(texts.id, entry));
   return entry;

@@ -40,7 +40,7 @@ export function ClientPage({ id }: { id: string }) {
 
 interface LoadedClient {
   client: Client | undefined;
-  /** False if the token handler does not list the client: it is too new, or not valid. */
+  /** False if the token handler does not list the client, because the client is too new or invalid. */
   isListed: boolean;
 }
 
@@ -119,7 +119,7 @@ function EditClient({ client, onChanged }: ShownProps) {
   );
 }
 
-/** The form starts from what is stored, because a save replaces all members that it shows. */
+/** Loads the stored client for the form, because a save replaces all members that the form shows. */
 function StoredClient({ id, onSaved }: { id: string; onSaved(): void }) {
   const load = useLoad(id, async () => ({ entry: await storedEntry(id) }));
   return (

@@ -1,5 +1,5 @@
 // Registers a client at the identity provider, with a registration token or with the credentials of a client that
-// exists there. Both are secrets: they stay in the page's memory only, and are cleared after the request.
+// exists there. Both are secrets: they stay only in the page's memory, and are cleared after the request.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';

@@ -54,13 +54,13 @@ export const leftoversRequest = (id: string): ApiRequest => ({
 
 const document = '/configuration/v2/configuration/platform/token-handler';
 
-/** The tenant's own document, which has the tenant's clients by id. */
+/** Reads the tenant's own document, which contains the tenant's clients, keyed by id. */
 export const documentRequest: ApiRequest = { target: 'configuration-service', path: document };
 
 export type ClientEntry = Record<string, unknown>;
 
 export interface ClientDocument {
-  /** A client may be in `clients` or, in an older format, at the top. */
+  /** A client may be in `clients` or, in an older format, at the top level. */
   latest?: { configuration?: { clients?: Record<string, ClientEntry> } & Record<string, unknown> } | null;
 }
 

@@ -1,5 +1,5 @@
-// Reads a client from the tenant's own document. The token handler's list may be minutes old, and leaves out what is
-// not valid; the document has what was saved last.
+// Reads a client from the tenant's own document. The token handler's list may be minutes old and omits invalid clients.
+// The document contains the last saved state.
 import { sendOptional } from '../api/send.ts';
 import { type ClientDocument, type ClientEntry, documentRequest } from './client.ts';
 

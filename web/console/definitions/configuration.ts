@@ -36,7 +36,8 @@ export async function publish(located: Located): Promise<number> {
         'Somebody has changed or published this definition since you opened it. Load the page again, check the definition, and then publish it.',
     });
   const created = await send<{ latest: Revision }>(operationRequest(id, source, { operation: 'CREATE-REVISION' }));
-  // If somebody published in the same moment, the revision that was frozen is not the one that the page shows.
+  // The frozen revision is the one before the new revision. It is not the revision that the page shows if somebody else
+  // published at the same moment.
   const revision = created.latest.revision - 1;
   await send(operationRequest(id, source, { operation: 'SET-ACTIVE-REVISION', revision }));
   return revision;

@@ -83,8 +83,8 @@ interface EditorProps {
 }
 
 /**
- * The editor is a separate file, which is loaded when a definition is opened. It keeps the definition with which it was
- * mounted, so it is mounted again when another one has been loaded.
+ * The editor is a separate file, which is loaded when a definition is opened. The editor keeps the definition with
+ * which it was mounted, so it is mounted again when another definition was loaded.
  */
 function Editor({ located, onChanged }: EditorProps) {
   const load = useLoad('editor', () => import('./editor/definition-editor.tsx'));

@@ -1,5 +1,5 @@
 // Form definitions in the configuration service. A definition is either a separate document, or a member of the
-// tenant's collection, a document that has all definitions by id.
+// tenant's collection, a document that contains definitions keyed by id.
 import { type ApiRequest, path } from '../api/request.ts';
 
 export type Definition = Record<string, unknown>;
@@ -35,7 +35,7 @@ export function documentRequest(id: string, source: Source): ApiRequest {
   return { target, path: source === 'collection' ? `${root}/platform/form-service` : root + path`/form-service/${id}` };
 }
 
-/** `after` is `page.next` of the page before. */
+/** `after` is `page.next` of the previous page. */
 export function revisionsRequest(id: string, source: Source, after?: string): ApiRequest {
   const { path: document } = documentRequest(id, source);
   return { target, path: `${document}/revisions`, query: { top: 20, after } };

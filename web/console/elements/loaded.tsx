@@ -1,4 +1,4 @@
-// Loads what a page shows. Shows the progress while the data loads, and the problem if the loading fails.
+// Loads the data that a page shows. Shows the progress while the data loads, and the problem if the loading fails.
 import type { ComponentChildren } from 'preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import { type ApiProblem, asProblem } from '../api/problem.ts';
@@ -7,13 +7,16 @@ import { ProblemBox } from './problem-box.tsx';
 export interface Load<T> {
   /**
    * The loaded value; undefined until the first load has succeeded. A reload keeps the former value until the new one
-   * is there.
+   * has arrived.
    */
   value: T | undefined;
   problem: ApiProblem | undefined;
   isLoading: boolean;
   reload(): void;
-  /** Replaces the value without a request, for example by the response to a change. Does nothing for a former key. */
+  /**
+   * Replaces the value without a request, for example by the response to a change. Does nothing if the key has changed
+   * since the last rendering.
+   */
   set(value: T): void;
 }
 
@@ -22,7 +25,7 @@ export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
   const [state, setState] = useState<{ key: string; value?: T; problem?: ApiProblem }>({ key });
   const [round, setRound] = useState(0);
   const [isLoading, setLoading] = useState(true);
-  // `load` is a new function at each rendering, so the effect depends on `key`, which says what `load` loads.
+  // `load` is a new function at each rendering, so the effect depends on `key`, which identifies the loaded value.
   useEffect(() => {
     let isCurrent = true;
     setLoading(true);
@@ -45,7 +48,7 @@ export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
     problem: isOfKey ? state.problem : undefined,
     isLoading,
     reload: useCallback(() => {
-      // The effect would set this only after the next painting, when the old value may have been used.
+      // The effect sets this too, but only after the next paint. Until then, the old value could be used.
       setLoading(true);
       setRound((number) => number + 1);
     }, []),

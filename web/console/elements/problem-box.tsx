@@ -1,4 +1,4 @@
-// A request that failed: what happened, and what to do.
+// Shows a failed request: what happened, and what to do.
 import { useEffect, useRef } from 'preact/hooks';
 import type { ApiProblem } from '../api/problem.ts';
 

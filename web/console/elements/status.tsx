@@ -1,4 +1,4 @@
-// Announces that something was done: as a text on the page, which screen readers read out immediately.
+// Announces a completed action as a text on the page, which screen readers read out immediately.
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 

@@ -1,5 +1,5 @@
-// The filter of the list of forms. The page's address contains it, without the applicant's address, which is personal
-// data.
+// The filter of the list of forms. The URL of the page contains the filter, but not the applicant's email address or
+// telephone number, because these are personal data.
 import type { ApiRequest } from '../api/request.ts';
 
 export interface Filter {
@@ -53,8 +53,8 @@ export function listRequest(filter: Filter, address: string): ApiRequest {
 }
 
 /**
- * Returns the start of a day in the time zone of the browser, which is that of the times in the list. A text that is no
- * day is returned unchanged, so that the service refuses it.
+ * Returns the start of a day in the time zone of the browser; the list shows times in the same time zone. Returns a
+ * text that is not a date unchanged, so that the service rejects it.
  */
 function startOf(day: string): string {
   const start = new Date(`${day}T00:00:00`);

@@ -64,7 +64,10 @@ export function FormHistory({ id, version }: { id: string; version: number }) {
   );
 }
 
-/** The service keeps this many entries of a form. An entry between the first and the latest ones may be missing. */
+/**
+ * The service keeps only the first and the latest entries of a form, in these numbers. Entries between them may be
+ * missing.
+ */
 const [firstEntries, latestEntries] = [20, 80];
 
 function rowsOf(entries: readonly Entry[], truncated: boolean): Row[] {

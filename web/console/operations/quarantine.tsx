@@ -1,4 +1,4 @@
-// Items that cannot be processed because of their own content, and their release.
+// Lists and releases quarantined items, which cannot be processed because of their own content.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';

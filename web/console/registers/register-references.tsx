@@ -1,4 +1,4 @@
-// Lists where form definitions name registers.
+// Lists the references from form definitions to registers.
 import { Table } from '../elements/table.tsx';
 import { addressOfPage } from '../location.ts';
 import type { Reference } from './register.ts';

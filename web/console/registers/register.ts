@@ -70,7 +70,7 @@ export const createRequest = (json: { name: string; description: string }): ApiR
 
 export const deleteRequest = (name: string): ApiRequest => ({ ...registerRequest(name), method: 'DELETE' });
 
-/** Where an entry is: in which register, and under which key. */
+/** Identifies an entry by its register and its key. */
 export interface EntryAddress {
   register: string;
   key: string;
@@ -101,7 +101,7 @@ export function importRequest(register: string, csv: string, query: ImportOption
   return { target, path: path`/form/v1/registers/${register}/entries`, method: 'POST', query: { ...query }, csv };
 }
 
-/** `after` is `page.next` of the page before. */
+/** `after` is `page.next` of the previous page. */
 export const revisionsRequest = (name: string, after?: string): ApiRequest => ({
   target,
   path: path`/form/v1/registers/${name}/revisions`,
@@ -155,7 +155,10 @@ export function cellText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** The reverse of `cellText` for a member whose former value is known. An empty text removes the member. */
+/**
+ * Parses the text of a cell (the reverse of `cellText`). Parses JSON only if `former`, the member's former value, was
+ * not a text. Returns undefined for an empty text, which removes the member.
+ */
 export function cellValue(text: string, former: unknown): unknown {
   if (text === '') return undefined;
   if (former === undefined || typeof former === 'string') return text;

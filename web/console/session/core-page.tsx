@@ -1,5 +1,5 @@
-// What operators of the realm `core` see instead of a sign-in. The token handler keeps no sessions for that realm:
-// clients are registered in the realms of tenants, and each session belongs to a tenant (decision 0077).
+// The page that operators of the realm `core` see instead of a sign-in. The token handler keeps no sessions for that
+// realm: clients are registered in the realms of tenants, and each session belongs to a tenant (decision 0077).
 import { Curl } from '../elements/curl.tsx';
 import { PlainPage } from '../elements/plain-page.tsx';
 import { filterOf, listRequest } from '../forms/form-filter.ts';

@@ -1,12 +1,12 @@
-// Keeps what a person has typed and not sent yet, in this tab only, so that it survives the end of the session and the
-// sign-in that follows. Secrets are never kept. What one person typed is never shown to another.
+// Keeps unsent input in this tab, so that it survives the end of the session and the next sign-in. Secrets are never
+// kept. The input of one person is never shown to another person.
 import { useCallback, useState } from 'preact/hooks';
 
 const prefix = 'formgate-console:kept:';
 const ownerKey = 'formgate-console:owner';
 
 interface Kept {
-  /** What the value is, in words for people. */
+  /** A description of the value for people. */
   label: string;
   value: unknown;
 }
@@ -36,7 +36,7 @@ export interface KeptValue<T> {
   /** True if the value was typed and not sent yet. */
   isKept: boolean;
   set(value: T): void;
-  /** Forgets what was typed, because it was sent or discarded. */
+  /** Forgets the typed value, because it was sent or discarded. */
   forget(next?: T): void;
 }
 

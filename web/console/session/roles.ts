@@ -1,4 +1,4 @@
-// What the caller's roles allow. The services decide; the pages only explain.
+// Checks the caller's roles, so that pages can explain which actions are allowed. Only the services enforce the roles.
 import type { Session } from './session.ts';
 
 export type Role = 'form-admin' | 'configuration-admin' | 'token-handler-admin';

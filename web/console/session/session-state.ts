@@ -1,4 +1,4 @@
-// Follows the session of this browser for the shell.
+// Tracks the session of this browser for the shell of the console.
 import { useEffect, useState } from 'preact/hooks';
 import { claimKept, forgetAll } from './kept.ts';
 import { consoleSession, type Session, tokenHandler } from './session.ts';

@@ -1,4 +1,5 @@
-// The page for a person who is not signed in: a link to sign in, and what is kept from an earlier session.
+// The page for a person who is not signed in: a link to sign in, and the list of unsent input that is kept from an
+// earlier session.
 import { useEffect, useState } from 'preact/hooks';
 import { PlainPage } from '../elements/plain-page.tsx';
 import { addressOfPage, currentAddress, go, type Place } from '../location.ts';

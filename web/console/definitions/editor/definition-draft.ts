@@ -65,7 +65,7 @@ export interface EditorProblem {
   severity: 'error' | 'warning';
 }
 
-/** Problems of the texts themselves: JSON that cannot be read. */
+/** Returns the problems of the texts themselves: malformed JSON, or JSON of the wrong type. */
 export function syntaxProblems(draft: DefinitionDraft): EditorProblem[] {
   return codeNames.flatMap((name) => {
     const text = draft[name];
@@ -123,7 +123,7 @@ export interface FoundProblem {
   severity: 'error' | 'warning';
 }
 
-/** Finds the control to which a problem of the form service belongs, and the place within the control. */
+/** Finds the control to which a problem of the form service belongs, and the position within the control. */
 export function placedProblem({ pointer, detail, severity }: FoundProblem, draft: DefinitionDraft): EditorProblem {
   const [, member = '', ...rest] = pointer.split('/');
   const inner = rest.map((part) => `/${part}`).join('');

@@ -1,4 +1,4 @@
-// The editor of a form definition: settings, retention, data schema and UI schema. Marks the place of each problem.
+// The editor of a form definition: settings, retention, data schema and UI schema. Marks the position of each problem.
 
 import { useRef, useState } from 'preact/hooks';
 import { isEqual } from '../../../apply/model/json.ts';
@@ -21,9 +21,7 @@ interface Props {
   onSaved(text: string): void;
 }
 
-/**
- * Keeps the draft together with `base`, the definition that it was made from, so that a concurrent change is noticed.
- */
+/** The draft, and `base`, the definition from which it was made. `base` serves to detect concurrent changes. */
 interface KeptDraft {
   draft: DefinitionDraft;
   base: string;
@@ -68,7 +66,7 @@ export function DefinitionEditor({ located, onSaved }: Props) {
         problems={problems.length}
         onSaved={(text) => {
           const saved = { draft: latest.current, base: JSON.stringify(next) };
-          // What was typed while the request ran is not saved yet.
+          // Text that was typed during the request is not saved yet.
           if (latest.current === draft) kept.forget(saved);
           else kept.set(saved);
           onSaved(text);

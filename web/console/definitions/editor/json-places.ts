@@ -1,5 +1,5 @@
-// Reads JSON (RFC 8259), and remembers where each value is, so that a problem with a JSON pointer can be shown at its
-// place. `JSON.parse` says where a text is malformed only in some browsers, and never where a value is.
+// Parses JSON (RFC 8259), and records the offset of each value, so that a problem with a JSON pointer can be shown at
+// its position. `JSON.parse` reports the position of an error only in some browsers, and never the position of a value.
 
 export interface ParsedJson {
   value?: unknown;

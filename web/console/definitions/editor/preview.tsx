@@ -1,5 +1,5 @@
-// The form as applicants would see it, shown by the renderers of the applicant's pages. What is entered stays in this
-// page.
+// The form as applicants would see it, shown by the renderers of the applicant's pages. Values that are entered stay in
+// this page.
 import { useMemo, useState } from 'preact/hooks';
 import type { Api } from '../../../apply/api.ts';
 import { Elements } from '../../../apply/controls/element.tsx';

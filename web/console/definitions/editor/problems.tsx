@@ -1,4 +1,4 @@
-// Lists the problems of the definition. Each links to its place in the editor.
+// Lists the problems of the definition. Each problem links to its position in the editor.
 
 import { goTo } from './code-area.tsx';
 import type { EditorProblem } from './definition-draft.ts';
