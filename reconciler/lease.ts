@@ -111,8 +111,8 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease | undef
   }
 
   const renew = () => hold(pool, end());
-  // The heartbeat keeps the lease while a run waits for the platform and runs no transactions. It ignores failed
-  // renewals, because the next transaction checks the lease.
+  // The heartbeat keeps the lease while a run waits for the platform and runs no transactions. Failed renewals are
+  // ignored, because the next transaction checks the lease.
   const heartbeat = setInterval(() => void renew().catch(() => undefined), Math.max(duration / 3, 10));
   heartbeat.unref();
   return {

@@ -30,8 +30,8 @@ export interface PaceOptions {
 }
 
 /**
- * Limits while requests are served: `changes` per second, and `pause` in milliseconds. A pause lasts as long as the
- * batch before it took, but at most `pause`. The limit `changes` can make a pause longer.
+ * Limits while requests are served: `changes` is in written rows per second, and `pause` in milliseconds. A pause lasts
+ * as long as the batch before it took, but at most `pause`. The limit `changes` can make a pause longer.
  */
 const serving = { changes: 1_000, pause: 250 };
 /** While no requests are served, batches may grow to this many times `batchSize`. */

@@ -1,5 +1,5 @@
 // Computes the conditions Shadows and TargetsResolved of a resource. All functions are pure. If a check cannot be
-// completed, its last result stays. An outage therefore neither changes a thousand statuses nor hides a finding.
+// completed, its last result stays, so that an outage does not change a thousand statuses or hide a finding.
 import { conditionOf } from './condition.ts';
 import type { Verdict } from './plan.ts';
 import type { Condition } from './resource.ts';

@@ -55,7 +55,8 @@ export function createClientDocument({ configuration, owner }: ClientDocumentOpt
     },
     /** Adds or replaces `entries` in the core configuration. Returns its new revision. */
     async write(entries: readonly ClientEntry[]): Promise<number> {
-      // UPDATE merges one level deep. It keeps other clients, and replaces each of these clients as a whole.
+      // The operation UPDATE merges one level deep: it keeps other clients, and replaces each client in `entries` as a
+      // whole.
       const clients = Object.fromEntries(entries.map((entry) => [entry.id, entry]));
       return (await update(clientsName, { clients })).revision;
     },

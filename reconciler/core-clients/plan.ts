@@ -72,7 +72,7 @@ function isMaintained(id: string, maintained: readonly ClientEntry[]): boolean {
 
 /**
  * Decides on each resource. For each client id, only the oldest resource can be accepted. This rule holds even while
- * the oldest one is invalid, so that a newer resource cannot take over the client.
+ * the oldest resource is invalid, so that a newer resource cannot take over the client.
  */
 function judge(resources: readonly CoreClientResource[], document: CoreDocument, options: PlanOptions): Verdict[] {
   const parse = createCoreClientParser(options);

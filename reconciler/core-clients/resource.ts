@@ -1,5 +1,5 @@
 // Defines CoreClient resources in the format of the API server, and parses lists of them. An invalid resource does not
-// make the parser or the sync fail. It gets a condition later.
+// make the parser or the sync fail. The resource later gets a condition that reports the problem.
 import { z } from 'zod';
 
 export const apiGroup = 'formgate.dev';

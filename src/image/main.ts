@@ -34,7 +34,7 @@ process.argv = [node, main, ...rest];
 try {
   await import(main);
 } catch (error) {
-  // If a module cannot be loaded, the logger may be unavailable too. This line imitates the format of its log lines.
+  // If a module cannot be loaded, the logger may be unavailable too. This line therefore imitates the logger's format.
   const { name: type, message, code } = error as NodeJS.ErrnoException;
   const time = systemClock().toISOString();
   const line = { level: 'fatal', time, name, err: { type, message, code }, msg: 'cannot start' };

@@ -1,4 +1,4 @@
-// Tests TLS between the platform server and a real mail server whose certificate no public authority has signed.
+// Tests TLS between the platform server and a real mail server with a certificate that is not from a public authority.
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';

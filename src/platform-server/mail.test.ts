@@ -1,4 +1,4 @@
-// Tests mail whose first attempt fails, with a real mail server.
+// Tests with a real mail server that a mail can be sent after the first attempt has failed.
 import { execFile } from 'node:child_process';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The key of a tenant in the tables of the platform server: the last segment of the tenant's URN. It does not contain
-// the URN prefix, so a change of the prefix keeps the data.
+// The key of a tenant in the tables of the platform server: the last segment of the tenant's URN. The key does not
+// contain the URN prefix, so tenants keep their data if the prefix changes.
 
 export const tenantIdPattern = /^[0-9a-f]{24}$/;
 

@@ -1,6 +1,7 @@
-// Reads and writes configuration at the configuration service. Every call explicitly names a tenant or core, so that
-// the two cannot be confused. Reads for editing bypass the cache. A write of this process removes the cached values. A
-// read returns undefined if the configuration does not exist, and throws if the service fails.
+// Reads and writes configuration at the configuration service. Every call explicitly names a tenant or the platform's
+// core as the owner, so that the two cannot be confused. Reads for editing bypass the cache. A write of this process
+// removes the cached values. A read returns undefined if the configuration does not exist, and throws if the service
+// fails.
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';

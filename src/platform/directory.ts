@@ -114,7 +114,7 @@ function readEntries(items: unknown[]): { entries: Entries; unusable: number } {
   for (const item of items) {
     const entry = entrySchema.safeParse(item);
     const url = entry.success ? usableUrl(entry.data.url) : undefined;
-    // One invalid entry must not hide the others.
+    // An invalid entry is only counted, so that the valid entries remain usable.
     if (!entry.success || url === undefined) count += 1;
     if (entry.success) entries.set(entry.data.urn, url ?? unusable);
   }

@@ -37,11 +37,11 @@ export interface PlatformRequest<T> extends CallOptions {
   /** Fields that the body contains as application/x-www-form-urlencoded. */
   form?: Record<string, string> | undefined;
   /**
-   * True if repeating the call does no harm. The default is true for GET, PUT and DELETE and for calls with an
-   * idempotency key. It is false for other POST and PATCH calls.
+   * True if repeating the call does no harm. The default is true for GET, PUT, DELETE and calls with an idempotency
+   * key, and false for other POST and PATCH calls.
    */
   idempotent?: boolean | undefined;
-  /** The header Accept-Language. It is the language of the message that the service sends to a person. */
+  /** The header Accept-Language: the language for messages that the service sends to people. */
   language?: string | undefined;
   /** The header Idempotency-Key. It must not contain a secret. */
   idempotencyKey?: string | undefined;
@@ -76,7 +76,7 @@ export interface CallSettings {
 
 export interface PlatformClientOptions extends CallSettings {
   service: string;
-  /** Returns the base URL without trailing slash. It is called before each request, because the URL may change. */
+  /** Returns the base URL without trailing slash. Called before each request, because the URL may change. */
   baseUrl: () => Promise<string>;
   /** The account whose token the calls carry. Absent for calls without a token. */
   account?: TokenSource | undefined;
@@ -88,7 +88,8 @@ export interface PlatformClientOptions extends CallSettings {
 
 export interface PlatformClient {
   /**
-   * Throws only PlatformError, which names the failed service. This may also be the directory or the identity provider.
+   * Throws only PlatformError, which names the failed service. The failed service may also be the directory or the
+   * identity provider.
    */
   request<T>(request: PlatformRequest<T>): Promise<T>;
 }

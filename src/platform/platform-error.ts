@@ -98,8 +98,8 @@ export function isUndecided(error: unknown, service: string): boolean {
 }
 
 /**
- * True if the content of one call may have caused the failure, so that other calls may succeed: the service responded
- * with status 500, or with a response that is too large or does not match its schema.
+ * True if the content of this call may have caused the failure, so that other calls may succeed. This is the case if
+ * the response has status 500, is too large, or does not match its schema.
  */
 export function mayConcernOneCall(error: unknown): boolean {
   if (!(error instanceof PlatformError) || error.kind !== 'failed') return false;

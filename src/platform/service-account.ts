@@ -53,7 +53,7 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     ...options,
     service: 'identity-provider',
     baseUrl: () => Promise.resolve(accessUrl),
-    // The request carries neither a request id nor a trace: one token serves many requests, and the identity provider
+    // The request carries no request id and no trace, because one token serves many requests, and the identity provider
     // must not get Formgate's ids (decision 0075).
     sendsScope: false,
     // service/auth/provider-fetch.ts explains why each call opens a new connection.

@@ -1,4 +1,4 @@
-// Asks the notification service whether it knows the notification type that this process has registered. It asks at the
+// Asks the notification service whether it knows the notification type that this process has registered. Asks at the
 // start and then every hour, or every minute while the service does not know the type.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventName, KnownType } from './known-type.ts';

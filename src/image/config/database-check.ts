@@ -1,5 +1,5 @@
-// Checks the database of a process: whether it can be reached, accepts writes, and allows enough connections. It must
-// have either the schema of the process or no schema yet.
+// Checks the database of a process: the database must be reachable, accept writes, allow enough connections, and have
+// either the schema of the process or no schema yet.
 import pg from 'pg';
 import { explainDatabaseFailure, isOutage } from '../../service/postgres/database-failure.ts';
 import { inspectSchema, type SchemaState } from '../../service/postgres/schema-state.ts';

@@ -1,5 +1,5 @@
 // Generates, digests and checks verify codes. The database contains a code only as an HMAC, which also covers the
-// destination address. It does not contain the key of the HMAC.
+// destination address. The key of the HMAC is not in the database.
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 
 /** Letters and digits that people seldom confuse with each other. */

@@ -15,7 +15,7 @@ export interface CheckOptions {
    * overrides, and a function that finds the schemas and templates in its value.
    */
   builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
-  /** Maximum length of a value's JSON text in characters. It also limits the growth of a value by repeated edits. */
+  /** Maximum length of a value's JSON text in characters. Also limits the growth of a value by repeated edits. */
   largest: number;
   /**
    * Checks a value that its schema accepts. Returns the reason if the value is rejected. `before` is the current value.

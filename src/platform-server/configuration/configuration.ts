@@ -10,7 +10,7 @@ export interface Revision {
   configuration: unknown;
 }
 
-/** The owner of a configuration: a tenant's id (the last segment of its URN), or core. */
+/** The owner of a configuration: a tenant's id (the last segment of its URN), or the platform's core. */
 export type Scope = string;
 export const coreScope: Scope = 'core';
 
@@ -54,7 +54,7 @@ export function applyEdit(latest: unknown, edit: Edit): unknown {
 
 /**
  * Merges each top-level key as the contract requires. Two objects are merged one level deep. An array of strings is
- * appended. Of an array of objects, only the first object is used. It replaces the element with the same `url`, or is
+ * appended. Of an array of objects, only the first object is used: it replaces the element with the same `url`, or is
  * appended if no element has that `url`. Two objects without `url` count as the same. Any other value replaces the
  * current one.
  */

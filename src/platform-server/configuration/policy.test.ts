@@ -1,4 +1,4 @@
-// Tests which callers may read, write and list configurations, and which tenant a call is for. It needs no server.
+// Tests which callers may read, write and list configurations, and which tenant a call is for. Needs no server.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createExchange, type Exchange, refusal } from '../../../test/support/express-exchange.ts';

@@ -73,8 +73,8 @@ function mayListNamespace(configuredRole: string, exporterRole: string, adminRol
 }
 
 /**
- * A core caller may name a tenant with `tenantId`. Without it, the call is for core. Other callers always act for their
- * own tenant, so the parameter is ignored.
+ * A core caller may name a tenant with `tenantId`. Without this parameter, the call is for core configuration. Other
+ * callers always act for their own tenant, so the parameter is ignored.
  */
 function createTenantOrCore(tenants: Pick<Tenants, 'byId'>): Guard {
   return {
@@ -108,7 +108,8 @@ async function requireAnonymousRead(
 ): Promise<void> {
   const { namespace, name } = params;
   if (tenant && typeof namespace === 'string' && typeof name === 'string') {
-    // Only core's definition can make core configuration readable; a tenant's definition cannot.
+    // For core configuration, only a definition in core configuration counts. A tenant cannot make core configuration
+    // readable.
     const scope = query.core === undefined ? scopeOf(tenant) : coreScope;
     const definition = await options.definitionOf(scope, namespace, name);
     if (definition?.anonymousRead) return;

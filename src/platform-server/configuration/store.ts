@@ -128,11 +128,11 @@ function listed<Row extends PageRow, T>(rows: Row[], map: (row: Row) => T, total
   return { items: rows.map(map), total, hasMore: rows.at(-1)?.more === true };
 }
 
-/** Returns functions that read the latest values of core and of a tenant in one query. */
+/** Returns functions that read the latest values of core configuration and of a tenant's configuration in one query. */
 function createLatestReads(rows: Rows) {
   /**
-   * Returns members of the latest values of a configuration: first those of core, in the order of `keys`, then those of
-   * the tenant.
+   * Returns members of the latest values of a configuration: first the core values, in the order of `keys`, then the
+   * tenant's values.
    */
   async function members(scope: Scope, home: ConfigurationHome, keys: readonly string[]): Promise<unknown[]> {
     const found = await rows<{ values: unknown[] }>(
@@ -147,16 +147,14 @@ function createLatestReads(rows: Rows) {
     members,
 
     /**
-     * Returns the definition of a configuration. Core takes precedence over the tenant, and the definition of a name
-     * over the definition of its namespace.
+     * Returns the definition of a configuration. A core definition takes precedence over a tenant's definition, and the
+     * definition of a name over the definition of its namespace.
      */
     async definition(scope: Scope, namespace: string, name: string): Promise<Definition | undefined> {
       return chooseDefinition(await members(scope, definitionsHome, definitionKeys(namespace, name)));
     },
 
-    /**
-     * Returns the latest values of a configuration in core and in the tenant. A value that does not exist is undefined.
-     */
+    /** Returns the latest core value and tenant's value of a configuration; undefined if a value does not exist. */
     async latestOfBoth(scope: Scope, home: ConfigurationHome): Promise<{ core: unknown; tenant: unknown }> {
       const found = await rows<{ tenant: Scope; configuration: unknown }>(latestOfBothSql, [
         coreScope,
@@ -203,8 +201,7 @@ function createWrites(rows: Rows) {
       );
     },
 
-    // Each revision counts as at least 1 KiB. This limits the number of a tenant's revisions, so that the sum stays
-    // fast.
+    // Each revision counts as at least 1 KiB, which limits a tenant's revisions, so that the sum stays fast.
     /** Returns the compressed size of all values of a tenant in Postgres. Reads no value. */
     async storedBytes(scope: Scope): Promise<number> {
       const [row] = await rows<{ bytes: string | null }>(

@@ -22,8 +22,8 @@ export interface Invalid {
 export type Validation = Valid | Invalid;
 
 /**
- * Returns a function that validates a value. It caches compiled schemas by their content, so that a changed definition
- * never uses the validator of its old schema.
+ * Returns a function that validates a value. The function caches compiled schemas by their content, so that a changed
+ * definition never uses the validator of its old schema.
  */
 export function createValidate(): (schema: unknown, value: unknown) => Validation {
   const compiled = new LRUCache<string, { check: ValidateFunction | undefined }>({ max: 500, maxSize: 2_000_000 });
@@ -55,8 +55,8 @@ const longestSchema = 1_000_000;
 const ownDialect = /^http:\/\/json-schema\.org\/draft-07\/schema#?$/;
 
 /**
- * Returns the reason why a schema may not be stored, or undefined if it may. A schema in another dialect, or with a
- * reference to another document, has no effect. It may be stored nevertheless, because the older platform has such
+ * Returns the reason why a schema must not be stored, or undefined if it may be stored. A schema in another dialect, or
+ * with a reference to another document, has no effect. It may still be stored, because the older platform has such
  * schemas.
  */
 export function schemaFault(text: string): string | undefined {

@@ -12,7 +12,7 @@ export interface ShownEntry extends Entry {
   urn: string;
 }
 
-/** The namespace of the platform. It is in the directory although it is not a tenant. */
+/** The namespace of the platform's own services. The directory contains this namespace although it is not a tenant. */
 export const platformNamespace = 'platform';
 
 export function showEntry(urnPrefix: string, { namespace, service, url }: Entry): ShownEntry {

@@ -56,7 +56,7 @@ export const eventDefinitionsSchema = {
 
 /**
  * Returns the payload schema of an event, or undefined if the event has no definition. `found` contains the entries
- * `[core, tenant]` for the event's namespace in platform:event-service. Core's entry replaces the tenant's entry for
+ * `[core, tenant]` for the event's namespace in platform:event-service. The core entry replaces the tenant's entry for
  * the whole namespace.
  */
 export function payloadSchemaOf(found: unknown[], name: string): unknown {

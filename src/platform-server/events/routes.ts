@@ -16,7 +16,7 @@ export interface EventRouteOptions {
   tenants: Pick<Tenants, 'byId'>;
   store: EventStore;
   clock: Clock;
-  /** Returns the entries for a namespace in platform:event-service, core's entry first. */
+  /** Returns the entries for a namespace in platform:event-service: the core entry first, then the tenant's entry. */
   definitions(tenant: string, namespace: string): Promise<unknown[]>;
   /** Checks a payload against a JSON Schema. */
   validate(

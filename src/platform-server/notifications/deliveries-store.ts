@@ -1,5 +1,5 @@
 // Stores pending deliveries in Postgres: one row and one job for each combination of event, notification type and
-// subscriber. Neither the row nor the job contains an address or the text of a notice.
+// subscriber. Rows and jobs contain no addresses and no texts of notices.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { jobSql } from '../job-payload.ts';

@@ -1,5 +1,5 @@
-// Tests that a notice or event that fails because of its content is quarantined after a limited number of failures, and
-// that it does not delay others. The SMTP server refuses one address.
+// Tests notices and events that fail because of their content. Such an item must be quarantined after a limited number
+// of failures, and must not delay others. The SMTP server refuses one address.
 import { once } from 'node:events';
 import pg from 'pg';
 import { SMTPServer } from 'smtp-server';

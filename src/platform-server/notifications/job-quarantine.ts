@@ -22,7 +22,10 @@ import { type Delivery, deliveryJobKey } from './deliveries-store.ts';
 
 /** Number of failures after which an item is quarantined. Eight attempts, with their pauses, take half an hour. */
 const limit = 8;
-/** The number of failures of a released delivery. It exceeds `limit`, so the next failure quarantines it again. */
+/**
+ * The number of failures of a released delivery. The number exceeds `limit`, so the next failure quarantines the
+ * delivery again.
+ */
 const releasedFailures = 1_000;
 
 export interface JobQuarantine {

@@ -1,6 +1,6 @@
-// Notification types define which events cause notices, through which channels, and with which templates. They are
-// stored in the configuration platform:notification-service. A tenant may override templates of core's types and add
-// its own types.
+// Notification types define which events cause notices, through which channels, and with which templates. The types are
+// stored in the configuration platform:notification-service. A tenant may override templates of core types and add its
+// own types.
 import { z } from 'zod';
 import { jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
@@ -52,7 +52,7 @@ export type NotificationType = z.output<typeof typeSchema>;
 /** The keys of the tenant's document that do not name notification types. */
 const notTypes = /^(email|contact)/;
 
-/** Returns the notification types of core and of a tenant, keyed by id. Ignores invalid entries. */
+/** Returns the core notification types and the tenant's notification types, keyed by id. Ignores invalid entries. */
 export function notificationTypes(documents: { core: unknown; tenant: unknown }): Map<string, NotificationType> {
   const types = new Map(readTypes(documents.core));
   for (const [id, own] of readTypes(documents.tenant)) {

@@ -1,5 +1,5 @@
-// Renders notices from Handlebars templates, which tenants may write. A template can read only the data of its notice.
-// It has no access to prototypes, partials or the console. This code runs only in a worker process with limits on time
+// Renders notices from Handlebars templates, which tenants may write. A template can read only the data of its notice,
+// and has no access to prototypes, partials or the console. This code runs only in a worker process with limits on time
 // and memory.
 import Handlebars from 'handlebars';
 import { LRUCache } from 'lru-cache';
@@ -26,7 +26,7 @@ const safety = { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefaul
 export function createNoticeRenderer(): RenderNotice {
   const handlebars = Handlebars.create();
   handlebars.registerHelper('formatDate', formatDate);
-  // The helper `log` writes to the console. It is removed, because logs must not contain addresses.
+  // The helper `log` writes to the console. The helper is removed, because logs must not contain addresses.
   handlebars.unregisterHelper('log');
   const compiled = new LRUCache<string, Handlebars.TemplateDelegate>({ max: 1_000, maxSize: 4_000_000 });
 
