@@ -36,7 +36,7 @@ export interface FormContext {
    * rendering.
    */
   changeFiles(path: Path, work: (value: unknown, files: Files) => { value: unknown; files: Files }): void;
-  /** Shows elements inside a control, such as those of an object. */
+  /** Shows elements inside a control, such as the fields of an object. */
   show(elements: readonly UiElement[], place: Place): ComponentChildren;
   /** Makes screen readers read the text out. */
   announce(text: string): void;

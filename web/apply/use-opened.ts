@@ -69,7 +69,7 @@ export function useOpened({ api, definition, formId, setLanguage }: OpenedOption
 
 const isDraft = (found: WithoutDraft | Draft): found is Draft => typeof found === 'object' && 'etag' in found;
 
-/** Reads the form if this browser is allowed to; otherwise returns what to show instead. Never rejects. */
+/** Reads the form if this browser may read it. Otherwise, returns the page to show instead. Never rejects. */
 async function openForm(
   api: Api,
   id: string,

@@ -6,11 +6,11 @@ export interface ClientOptions {
   tenant?: string;
   /** Path of the token handler on this site. Default: `/token-handler`. */
   prefix?: string;
-  /** Milliseconds between two reads of the session. One tab reads it for all tabs. Default: 60,000. */
+  /** Milliseconds between two reads of the session. One tab reads the session for all tabs. Default: 60,000. */
   poll?: number;
   /** Milliseconds between the event `expiring` and the end of the session. Default: 120,000. */
   warn?: number;
-  /** Returns what the person has typed, as a JSON value. Called just before a sign-in leaves the page. */
+  /** Returns the person's unsent input as a JSON value. Called just before a sign-in leaves the page. */
   keep?: () => unknown;
 }
 

@@ -1,5 +1,6 @@
-// The browser's side of the token handler: who is signed in, requests with CSRF protection, sign-in and sign-out, in
-// all tabs of a site. This client never redirects on its own, and never sees a token. README.md describes its use.
+// The browser's client of the token handler. In all tabs of a site, it tracks who is signed in, sends requests with
+// CSRF protection, and signs people in and out. This client never redirects on its own, and never sees a token.
+// README.md describes its use.
 import type { ClientOptions, SignIn } from './options.ts';
 import type { Session, SessionEvent } from './session.ts';
 
@@ -106,7 +107,7 @@ export class TokenHandlerClient {
     return `${this.#clientRoot}/auth?${new URLSearchParams(query)}`;
   }
 
-  /** Leaves the page for `signInUrl`, and keeps in `sessionStorage` what the option `keep` returns. */
+  /** Leaves the page for `signInUrl`. Before that, stores the result of the option `keep` in `sessionStorage`. */
   signIn(signIn?: SignIn): void {
     const kept = this.#options.keep?.();
     if (kept !== undefined) sessionStorage.setItem(this.#key, JSON.stringify([this.#person ?? null, kept]));

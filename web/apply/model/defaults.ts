@@ -1,4 +1,4 @@
-// The form data of a new draft: the defaults of the questions.
+// Creates the form data of a new draft from the defaults of the questions.
 import { pagesOf } from './elements.ts';
 import { isObject, withValueAt } from './json.ts';
 import { fieldsOf } from './questions.ts';

@@ -1,4 +1,5 @@
-// Reads and changes JSON values by path. Values are never changed in place, so that views detect changes.
+// Reads JSON values by path, and returns changed copies. Values are never changed in place, so that views detect
+// changes.
 
 export type JsonObject = Record<string, unknown>;
 /** Member names and array indexes from the root of the form data. */

@@ -43,7 +43,7 @@ export interface PortableSchema {
 }
 
 /**
- * Returns the rewritten copy of a schema, without `$schema`. A schema that is neither an object nor a boolean allows
+ * Returns the rewritten copy of a schema, without `$schema`. A schema that is not an object or a boolean allows
  * everything.
  */
 export function portableSchema(given: unknown): PortableSchema {

@@ -29,7 +29,9 @@ export function itemsOf({ path }: Field, data: unknown): readonly unknown[] {
   return Array.isArray(list) ? list : [];
 }
 
-/** The elements for an object or for an item of a list: those of the UI schema, or one for each property. */
+/**
+ * Returns the elements for an object or a list item: the elements in the UI schema, or one element for each property.
+ */
 export function detailOf({ options, element }: Field, place: Place): UiElement[] {
   const detail = isObject(options.detail) ? elementsOf([{ type: 'VerticalLayout', ...options.detail }]) : [];
   const given = detail.length > 0 ? detail : elementsOf(element.elements);
@@ -51,8 +53,8 @@ export interface PlacedFinding {
 }
 
 /**
- * Returns the field of exactly this path. If there is none, returns the first field whose path is below it; otherwise
- * the innermost field whose path contains it.
+ * Returns the field with exactly this path. If there is none, returns the first field below the path. If there is none
+ * either, returns the innermost field that contains the path.
  */
 export function fieldAt(path: Path, fields: readonly Field[]): Field | undefined {
   return (
@@ -80,8 +82,8 @@ export function findingsFor(data: unknown, fields: readonly Field[], validator: 
 }
 
 /**
- * Validates the form data. A missing object whose fields are shown is treated as empty, so that each of its fields gets
- * its own message.
+ * Validates the form data. If an object is missing but its fields are shown, the object is treated as empty, so that
+ * each field gets its own message.
  */
 function validateInside(data: unknown, fields: readonly Field[], validator: Validator): Finding[] {
   let completed = data;

@@ -45,7 +45,7 @@ export function createValidator(given: unknown, urnPrefix?: string): Validator {
 
 const compiled = new WeakMap<object, Validator>();
 
-/** Checks one value against the schema of a UI schema's rule. The value may be missing. */
+/** Checks a value against the condition schema of a rule in the UI schema. The value may be missing. */
 export function matches(schema: unknown, value: unknown): boolean {
   if (!isObject(schema)) return schema !== false;
   // The validator cannot check a missing value, so it checks null instead. A schema that mentions null might accept
@@ -56,7 +56,7 @@ export function matches(schema: unknown, value: unknown): boolean {
   return validator(value ?? null).length === 0;
 }
 
-/** Keywords whose errors only say that an inner schema has findings. */
+/** Keywords that cause only errors about findings of an inner schema, which are reported separately. */
 const outer = new Set([
   ...['$ref', '$recursiveRef', 'allOf', 'if', 'items', 'prefixItems', 'additionalItems', 'properties'],
   ...['patternProperties', 'additionalProperties', 'dependentSchemas', 'unevaluatedProperties', 'unevaluatedItems'],

@@ -7,7 +7,9 @@ import { withValueAt } from '../model/json.ts';
 import { newId } from '../new-id.ts';
 import { type Content, type Obstacle, Saver, type SaveState } from './saver.ts';
 
-/** What the person has to do before saving continues. `code`: enter a code; `next` is the work that follows. */
+/**
+ * An action that the person must take before saving continues. `code`: enter a code; `next` is the work that follows.
+ */
 export type Pause =
   | { type: 'code'; next: 'save' | 'compare' | 'nothing' }
   | { type: 'conflict'; conflicts: readonly Difference[]; merged: unknown; theirs: Draft };

@@ -10,7 +10,7 @@ export interface Content {
 export type Outcome =
   | { type: 'saved'; etag: string }
   | { type: 'retry'; afterMs?: number | undefined }
-  /** The service rejected this data and saved nothing. It may accept other data. */
+  /** The service rejected this data and saved nothing. A save of other data may succeed. */
   | { type: 'refused' }
   | { type: 'conflict' | 'code' | 'locked' | 'submitted' | 'gone' };
 

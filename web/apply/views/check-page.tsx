@@ -1,4 +1,4 @@
-// The summary before submission. It lists every problem of the form, including those that only the service finds.
+// The summary before submission. Lists every problem of the form, including problems that only the service finds.
 import { useRef, useState } from 'preact/hooks';
 import { ErrorSummary, focusOn, type SummaryItem } from '../../shared/error-summary.tsx';
 import { ApiProblem, type Submission } from '../api.ts';

@@ -1,5 +1,5 @@
-// One page of questions. The button Continue checks the answers of this page. The list of steps leads to any other
-// page.
+// One page of questions. The button Continue checks the answers of this page. The list of steps links to the other
+// pages.
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { Elements } from '../controls/element.tsx';

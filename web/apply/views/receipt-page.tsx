@@ -1,4 +1,4 @@
-// The receipt: a number, and a copy of the answers to print.
+// The receipt: shows the receipt number, and a copy of the answers to print.
 import type { Submission } from '../api.ts';
 import { useForm } from '../form-context.ts';
 import type { Field } from '../model/fields.ts';

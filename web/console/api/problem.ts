@@ -1,4 +1,4 @@
-// A failed request, as the services describe it (RFC 9457).
+// Parses the responses to failed requests: problem details (RFC 9457).
 
 export interface FieldProblem {
   /** JSON pointer into the body, or into `/params`, `/query` or `/headers`. */

@@ -1,4 +1,4 @@
-// One client: configuration, registration at the identity provider, leftovers.
+// The page of one client: its configuration, its registration at the identity provider, and leftovers.
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';

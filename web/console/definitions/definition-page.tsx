@@ -1,4 +1,4 @@
-// One form definition: the revision that forms use, the editor, publishing, revisions, deletion.
+// The page of one form definition: the revision that forms use, the editor, publishing, revisions and deletion.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Code } from '../elements/code.tsx';

@@ -1,4 +1,4 @@
-// Revisions of a definition: compare two of them, and let forms use an earlier one.
+// Lists the revisions of a definition. Compares two revisions, and lets forms use an earlier revision.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';

@@ -12,7 +12,7 @@ interface Props<T> {
   /** Called with the body of the response. */
   onDone(body: T): void;
   isQuiet?: boolean;
-  /** Text that tells people what the button does. */
+  /** A text that explains the button. */
   children?: ComponentChildren;
 }
 

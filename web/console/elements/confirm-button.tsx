@@ -10,7 +10,7 @@ import { useAction } from './use-action.ts';
 interface Props {
   id: string;
   label: string;
-  /** What the action will do, in one sentence. */
+  /** The consequences of the action, in one sentence. */
   warning: string;
   /** The text that the person has to type. */
   word: string;

@@ -1,4 +1,4 @@
-// An error of a field, for the summary and for the field itself.
+// An error of a field. Both the error summary and the field itself show it.
 
 export interface FieldError {
   /** Id of the input that has the error. */

@@ -24,8 +24,8 @@ export function queryOf(filter: Filter): URLSearchParams {
 }
 
 /**
- * Returns the request for a page of the list. `address` is an email address or telephone number. It is percent-encoded,
- * because header fields are ASCII.
+ * Returns the request for a page of the list. `address` is an email address or telephone number. The address is
+ * percent-encoded in a header, because header fields are ASCII.
  */
 export function listRequest(filter: Filter, address: string): ApiRequest {
   const { definition, status, anonymous, createdAfter, createdBefore, sort, after } = filter;

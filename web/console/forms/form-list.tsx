@@ -1,4 +1,4 @@
-// The list of forms: filter, search by the applicant's address, pages.
+// The list of forms, with a filter, a search by the applicant's address, and pages.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';

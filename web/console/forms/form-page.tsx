@@ -1,4 +1,4 @@
-// One form: status, dates, applicant, data, history, actions.
+// The page of one form: its status, dates, applicant, data, history and actions.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';

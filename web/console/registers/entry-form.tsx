@@ -1,4 +1,4 @@
-// Adds, changes or deletes one entry.
+// Adds, changes or deletes one entry of a register.
 import { useEffect, useState } from 'preact/hooks';
 import { ApiProblem } from '../api/problem.ts';
 import { send } from '../api/send.ts';

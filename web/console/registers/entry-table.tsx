@@ -1,4 +1,5 @@
-// The entries of a register as a table: search, pages, and one entry at a time to add, edit or delete.
+// Shows the entries of a register as a table with search and pages. One entry at a time can be added, edited or
+// deleted.
 import { useState } from 'preact/hooks';
 import { Select, TextField } from '../elements/fields.tsx';
 import { Table } from '../elements/table.tsx';

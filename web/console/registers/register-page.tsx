@@ -1,4 +1,4 @@
-// One register: entries, import, revisions, references, deletion.
+// The page of one register: its entries, import, revisions, references and deletion.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { ConfirmButton } from '../elements/confirm-button.tsx';

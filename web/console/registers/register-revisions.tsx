@@ -1,5 +1,5 @@
-// Revisions of a register: keep the present state as a revision, compare revisions, and pin the revision that forms
-// use.
+// Lists the revisions of a register. Saves the current state as a revision, compares revisions, and pins the revision
+// that forms use.
 import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { ActionButton } from '../elements/action-button.tsx';

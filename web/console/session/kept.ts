@@ -40,9 +40,7 @@ export interface KeptValue<T> {
   forget(next?: T): void;
 }
 
-/**
- * Like `useState`, but keeps what the person has typed. `key` names the resource; `label` tells people what is kept.
- */
+/** Like `useState`, but keeps unsent input. `key` names the resource; `label` describes the kept input for people. */
 export function useKept<T>(key: string, label: string, initial: T): KeptValue<T> {
   const [state, setState] = useState(() => {
     const kept = read(key);

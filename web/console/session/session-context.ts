@@ -1,4 +1,4 @@
-// The session of the signed-in person, for every page below the shell.
+// Gives every page below the shell the session of the signed-in person.
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { hasRole, type Role } from './roles.ts';

@@ -4,7 +4,7 @@ import { TokenHandlerClient } from '../../token-handler-client/token-handler-cli
 
 const clientId = 'formgate-console';
 
-/** A session, with the members that the console needs in addition to those that every frontend needs. */
+/** A session with additional members that only the console needs. */
 export interface Session extends CommonSession {
   tenant?: { realm: string; name: string } | null;
   created: string;
