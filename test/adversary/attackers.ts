@@ -1,5 +1,5 @@
 // Starts the process of the adversaries, sends orders to it, and waits for its reports. Adversaries run in a separate
-// process, so that they do not distort the latencies of honest users and can be ended at any time.
+// process, so that they do not distort the latencies of honest users and can be killed at any time.
 import { fork } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
@@ -9,8 +9,8 @@ import type { Addresses } from './world/addresses.ts';
 
 export interface Attackers {
   /**
-   * Resolves with the adversary's report. If the adversary has not stopped 60 s after the ordered time, the report says
-   * so. The limit is that high because a run of the reconciler may take that long.
+   * Resolves with the adversary's report. If the adversary is still running 60 s after its ordered time, the report
+   * says so. A run of the reconciler may take that long.
    */
   order(order: Omit<Order, 'id'>): Promise<Report>;
   stop(): Promise<void>;

@@ -16,7 +16,9 @@ const among = (phase: string) => adversaries.filter(({ name }) => phase.split(' 
 
 const mostLines = 40;
 
-/** Returns a line for each kind of failure that no adversary of its phase excuses, with the number of such failures. */
+/**
+ * Returns a line for each kind of failure that no adversary of its phase excuses, with the number of these failures.
+ */
 export function judgeFailures(failures: Failure[]): string[] {
   const unexcused = failures.filter((failure) => !among(failure.phase).some(({ excuses }) => excuses?.(failure)));
   const byText = Map.groupBy(unexcused, ({ phase, kind, what }) => `${kind}: ${what} (${phase})`);
@@ -68,8 +70,8 @@ export async function measure(replicas: Replica[]): Promise<Footprints> {
 const mebibyte = 1024 * 1024;
 
 /**
- * Waits at most `patience` milliseconds for the footprints (memory and file descriptors) of all replicas to return to
- * the baseline, and reports the replicas whose footprints have not.
+ * Waits at most `patience` milliseconds until the footprints (memory and file descriptors) of all replicas are back at
+ * the baseline. Then reports each replica that still uses more.
  */
 export async function judgeFootprints(baseline: Footprints, replicas: Replica[], patience: number): Promise<string[]> {
   for (const deadline = Date.now() + patience; ; await delay(2_000)) {

@@ -33,7 +33,7 @@ export function latencies(samples: Sample[], isIn: (phase: string) => boolean): 
 /**
  * Returns the confidence interval of p99. The number of values below p99 has a binomial distribution, so the bounds are
  * the values at a lower and a higher rank (normal approximation). Without an interval, a single request that a busy
- * machine delays would decide the result, because the p99 of few values is almost the largest of them.
+ * machine delays would decide the result, because the p99 of few values is close to their maximum.
  */
 function intervalOf(values: number[]): [number, number] {
   const deviation = 1.96 * Math.sqrt((0.99 * 0.01) / Math.max(1, values.length));

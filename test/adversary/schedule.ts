@@ -18,7 +18,7 @@ export interface PlanOptions {
   /** Names of the adversaries to run; by default all. */
   only?: string[];
   /**
-   * Number of adversaries that run at a time; by default one. With several, even a short pass has time for all
+   * Number of adversaries that run concurrently; by default one. With several, even a short pass has time for all
    * adversaries.
    */
   together?: number;
@@ -44,13 +44,15 @@ export function planPass(seed: string, seconds: number, { only = [], together = 
   return slots;
 }
 
-/** If an adversary of the group causes faults (it has `excuses`), leaves out the adversaries that need the database. */
+/**
+ * Leaves out the adversaries that need the database if another adversary of the group causes faults (has `excuses`).
+ */
 function compatible(group: Adversary[]): Adversary[] {
   const hasFault = group.some(({ excuses }) => excuses !== undefined);
   return hasFault ? group.filter(({ needsDatabase }) => !needsDatabase) : group;
 }
 
-/** Adversaries that excuse failures get a separate group, so that they do not excuse failures that others cause. */
+/** Puts the adversaries that excuse failures into one group, so that they do not excuse failures that others cause. */
 function group(chosen: Adversary[], together: number): Adversary[][] {
   const faults = chosen.filter(({ excuses }) => excuses !== undefined);
   const others = chosen.filter(({ excuses }) => excuses === undefined);

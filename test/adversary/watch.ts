@@ -12,8 +12,8 @@ export interface Watch {
 }
 
 /**
- * Milliseconds. An event loop that is blocked for longer is a bug, although the chart restarts a pod only after about a
- * minute.
+ * Milliseconds. A longer block of the event loop is a defect, although the chart restarts a blocked pod only after
+ * about a minute.
  */
 const longestBlock = 5_000;
 const interval = 500;

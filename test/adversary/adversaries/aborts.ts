@@ -1,5 +1,5 @@
-// Clients that abort requests at any point: uploads whose upstream connection is pending, refused or busy, and requests
-// to the form service.
+// Adversaries that abort requests at random points: requests to the form service, and uploads while the connection to
+// the upstream is pending, refused or busy.
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { definitionId } from '../world/preparation.ts';

@@ -8,7 +8,7 @@ export interface Attack {
   random: Random;
   /** Aborted when the adversary must stop and clean up. */
   signal: AbortSignal;
-  /** Reports a defect that the adversary found, such as a response that it must not get. */
+  /** Reports a defect that the adversary found, such as access to another person's data. */
   complain(what: string): void;
 }
 
@@ -23,7 +23,7 @@ export interface Adversary {
    * connections.
    */
   needsDatabase?: boolean;
-  /** Milliseconds after the adversary's end in which honest users may still be affected; by default 300. */
+  /** Milliseconds after the adversary has stopped in which honest users may still see its effects; by default 300. */
   recovery?: number;
   run(attack: Attack): Promise<void>;
 }

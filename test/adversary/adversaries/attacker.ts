@@ -5,7 +5,7 @@ import type { Addresses } from '../world/addresses.ts';
 import { adversaries } from './adversaries.ts';
 
 export interface Order {
-  /** The number of this order to attack. The report of the attack has the same `id`. */
+  /** The number of this order. The report of the attack has the same `id`. */
   id: number;
   name: string;
   seed: string;

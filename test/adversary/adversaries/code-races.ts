@@ -1,4 +1,4 @@
-// Concurrent attempts to read a form with wrong codes, while the form is deleted.
+// Attempts to read a form with wrong codes, concurrent with the deletion of the form.
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';
 import { anyReplica, send, swarm } from './hostile-client.ts';

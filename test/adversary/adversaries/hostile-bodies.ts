@@ -1,4 +1,4 @@
-// Bodies that are expensive to parse: deep, wide or large JSON, also from callers without any role.
+// Bodies that are expensive to parse: deep, wide or large JSON, sent by callers with and without roles.
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';
 import { anyReplica, send, swarm } from './hostile-client.ts';

@@ -53,7 +53,8 @@ export async function swarm(signal: AbortSignal, lanes: number, work: () => Prom
   const lane = async () => {
     while (!signal.aborted) {
       await work().catch(() => undefined);
-      // All processes share this machine. An adversary acts as one client, so it must not take all of the CPU.
+      // All processes share this machine. Without a pause, the adversary itself would use up the CPU and slow the
+      // services down.
       await delay(10);
     }
   };

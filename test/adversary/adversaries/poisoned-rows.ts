@@ -1,5 +1,5 @@
-// Rows that make statements fail, written by SQL and by bodies that exploit a defect of V8 (nodejs/node#63785). A run
-// of the reconciler must still lock and delete every form that is due.
+// Rows that make statements fail. They are written by SQL, and by request bodies that exploit a defect of V8
+// (nodejs/node#63785). A run of the reconciler must still lock and delete every form that is due.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { spawnReconciler } from '../../support/reconciler.ts';
@@ -7,7 +7,7 @@ import { definitionId } from '../world/preparation.ts';
 import type { Adversary, Attack } from './adversary.ts';
 import { send } from './hostile-client.ts';
 
-/** Exit codes of the reconciler that are not reported as complaints: 3 means that items were quarantined. */
+/** Expected exit codes of the reconciler: 0, and 3, which means that items were quarantined. */
 const accepted = [0, 3];
 
 export const poisonedRows: Adversary = {

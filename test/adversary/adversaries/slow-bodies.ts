@@ -1,4 +1,4 @@
-// One person holds connections to an upstream: by slow uploads, or by downloads that are not read.
+// One person keeps connections to an upstream open, by slow uploads or by downloads that the person does not read.
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Adversary, Attack } from './adversary.ts';

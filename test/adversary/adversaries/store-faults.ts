@@ -1,5 +1,5 @@
 // Faults of the shared stores: lost connections, an outage of Postgres, a restart of Redis. Requests that need the
-// store may get 503 during the fault. Nothing is lost, and no one is signed out.
+// store may get 503 during the fault. No data is lost, and no one is signed out.
 import { setTimeout as delay } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import pg from 'pg';
@@ -21,7 +21,7 @@ export const terminatedConnections: Adversary = {
     }),
 };
 
-/** Kinds of requests that the token handler serves without Postgres: those of live sessions. */
+/** Requests of live sessions, which the token handler serves without Postgres. */
 const needNoPostgres = ['target GET', 'target POST', 'upload', 'download', 'events'];
 
 export const databaseOutage: Adversary = {
@@ -48,8 +48,8 @@ export const databaseOutage: Adversary = {
 export const redisRestarts: Adversary = {
   name: 'redis-restarts',
   about: 'Redis is shut down and restarted',
-  // An event stream may end while the token handler cannot check whether its session is alive. The browser then
-  // reconnects.
+  // The token handler may end an event stream while it cannot check in Redis whether the stream's session is alive. The
+  // browser then reconnects.
   excuses: (failure) => isStoreFault(failure) || (failure.kind === 'events' && !failure.isWrong),
   recovery,
   async run({ addresses, random, signal }) {

@@ -99,7 +99,7 @@ export const streamFloods: Adversary = {
   },
 };
 
-/** Milliseconds. The requests of an ended session end within 2 s; the rest is an allowance for a busy machine. */
+/** Milliseconds. The proxy ends the requests of an ended session within 2 s; a busy machine may need longer. */
 const longestAfterLogout = 6_000;
 
 export const downloadsAfterLogout: Adversary = {
@@ -129,7 +129,7 @@ export const downloadsAfterLogout: Adversary = {
     // Data that is already in buffers may still arrive.
     isSlow = false;
     const loggedOut = Date.now();
-    // Wait even if the signal is aborted earlier, because the product's own time limit is to be checked.
+    // Wait even if the signal is aborted, because this attack checks the product's own time limit.
     while (!socket.destroyed && Date.now() - loggedOut < longestAfterLogout) await delay(50);
     if (!socket.destroyed && head.startsWith('HTTP/1.1 200'))
       complain(`a download continued for ${longestAfterLogout / 1_000} s after the logout`);
@@ -139,8 +139,8 @@ export const downloadsAfterLogout: Adversary = {
 };
 
 /**
- * Returns what the honest upstream saw of the request, parsed from its response; undefined if the request did not reach
- * it.
+ * Returns the request as the honest upstream saw it, parsed from the upstream's response. Returns undefined if the
+ * request did not reach the upstream.
  */
 function seenBy(text: string): Seen | undefined {
   if (!text.startsWith('HTTP/1.1 200')) return undefined;

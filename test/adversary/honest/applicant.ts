@@ -1,5 +1,5 @@
-// An applicant without an account, served by an intake application: creates a draft, gets a code by mail, reads with
-// it, saves several times, reads each save back, and submits.
+// An applicant without an account, served by an intake application: creates a draft, gets a code by mail, reads the
+// draft with the code, saves several times, reads each save back, and submits.
 import { isDeepStrictEqual } from 'node:util';
 import { definitionId } from '../world/preparation.ts';
 import { live, type Surroundings, think } from './persona.ts';

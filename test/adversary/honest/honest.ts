@@ -13,7 +13,9 @@ import { liveAsVisitor } from './visitor.ts';
 export interface HonestUsers {
   recorder: Recorder;
   ledger: Ledger;
-  /** Resolves when the rounds of all users have begun. A user who cannot begin is reported by `stop`. */
+  /**
+   * Resolves when every user has begun to send requests, or has failed to begin. `stop` reports the users who failed.
+   */
   begun: Promise<unknown>;
   stop(): Promise<void>;
 }

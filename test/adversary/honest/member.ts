@@ -1,5 +1,5 @@
 // A signed-in person: calls an upstream through the token handler, sends and receives bodies, and keeps an event stream
-// open. The upstream must always see this person.
+// open. The upstream must always see this person as the caller.
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { type Person, signIn } from '../world/sign-in.ts';
@@ -56,9 +56,9 @@ async function work(around: Surroundings, { send }: Sender, { email }: Person): 
 }
 
 /**
- * Milliseconds. Without an event for this long, a stream counts as broken; an event arrives every second. A stream may
- * also end this long after the cause of its end: the token handler ends a stream if Redis has not confirmed its session
- * for 4 s.
+ * Milliseconds without an event after which a stream counts as broken; the upstream sends an event every second. A
+ * fault may also end a stream this much later, because the token handler ends a stream only when Redis has not
+ * confirmed the session for 4 s.
  */
 const longestSilence = 5_000;
 

@@ -11,13 +11,13 @@ export interface Surroundings {
   ledger: Ledger;
   random: Random;
   signal: AbortSignal;
-  /** Called when the user has created what the rounds need, such as a session, and the rounds begin. */
+  /** Called when the user is set up, for example signed in, and the rounds of requests begin. */
   begin(): void;
 }
 
 /**
- * Repeats the round until the signal is aborted. Ignores errors of a round, because the recorder already has the failed
- * step.
+ * Repeats the round until the signal is aborted. Ignores errors of a round, because the recorder has already recorded
+ * the failed step.
  */
 export async function live(around: Surroundings, round: () => Promise<void>): Promise<void> {
   around.begin();

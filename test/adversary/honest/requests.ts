@@ -1,4 +1,4 @@
-// Requests of honest users. They have a time limit, and an unexpected status is an error.
+// Requests of honest users. Each has a time limit, and an unexpected status is an error.
 import { Agent, request } from 'undici';
 import { Unserved } from './recorder.ts';
 
@@ -27,8 +27,8 @@ export interface Sender {
 const patience = 15_000;
 
 /**
- * Milliseconds after which a user opens a new connection; browsers and proxies do so too. Otherwise, after one replica
- * has restarted, all connections would stay at the other replica.
+ * Milliseconds after which a user opens a new connection, as browsers and proxies do. Otherwise, all connections would
+ * stay at one replica after the other has restarted.
  */
 const connectionLife = 20_000;
 

@@ -4,7 +4,7 @@ import type { Service } from './replica.ts';
 import type { Person } from './sign-in.ts';
 
 export interface Addresses {
-  /** URL of the front of each service, which distributes connections over the service's replicas. */
+  /** URL of each service's front (front.ts), which distributes connections over the service's replicas. */
   fronts: Record<Service, string>;
 
   replicas: Record<Service, { url: string; metricsUrl: string }[]>;

@@ -4,7 +4,7 @@ import pg from 'pg';
 
 export interface Databases {
   urls: { forms: string; tokenHandler: string; platform: string };
-  /** Database names, for adversaries that cut connections. */
+  /** Database names; adversaries that cut connections need them. */
   names: string[];
   drop(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// Runs the fronts of all services and the honest upstream in a separate thread, so that the code of the run does not
-// delay them.
+// Runs the fronts of all services and the honest upstream in a separate thread, so that the main thread does not delay
+// their traffic.
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Backend, startFront } from './front.ts';
 import type { Service } from './replica.ts';

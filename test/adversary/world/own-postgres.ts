@@ -1,4 +1,4 @@
-// A Postgres for one run. It does not wait until writes are on the disk.
+// A Postgres server for one run. Its commits do not wait for the disk.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ export async function withPostgres<T>(work: (administratorUrl: string) => Promis
     await rm(await placePostgres(directory), { recursive: true, force: true });
     await rm(folder, { recursive: true, force: true });
   };
-  // The replicas end with this process, but Postgres does not.
+  // Unlike the replicas, Postgres does not end with this process, so stop it on a signal.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void stop().finally(() => process.exit(130)));
   try {

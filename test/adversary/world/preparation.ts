@@ -41,7 +41,7 @@ export async function configureTenants({ access, fronts, tenants }: Prepared): P
   const site = fronts['token-handler'];
   const targets = ['api', 'hostile', 'stuck', 'dead'].map((id) => ({ id, upstream: `urn:example:demo:${id}` }));
   const client = { redirectUris: [callbackOf(site)], targets };
-  /** Writes a configuration of a tenant, or of core if `tenantId` is undefined. */
+  /** Writes a tenant's configuration, or the core configuration if `tenantId` is undefined. */
   const configure = async (name: string, configuration: object, tenantId?: string) => {
     const url = new URL(`${fronts['platform-server']}/configuration/v2/configuration/platform/${name}`);
     if (tenantId !== undefined) url.searchParams.set('tenantId', tenantId);

@@ -1,7 +1,7 @@
-// A Redis that stores its data in files and is restarted when it ends, as in a cluster. An adversary ends it with the
-// command SHUTDOWN. The files are in memory if the system has a folder for that. With files on a disk, one write took
-// 2.5 s on a busy machine, and requests with a session got 503 in that time. Memory is sufficient, because only the
-// Redis process ends, not the machine.
+// A Redis that stores its data in files and is restarted when its process ends, as in a cluster. An adversary ends the
+// process with the command SHUTDOWN. If the system has /dev/shm, the files are in memory: on the disk of a busy
+// machine, one write took 2.5 s, and requests with a session got 503 in that time. Files in memory survive, because
+// only the process ends and not the machine.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// Runs one replica of a service as a process that only environment variables configure, as in a cluster. If the process
+// Runs one replica of a service as a process. As in a cluster, only environment variables configure it. If the process
 // exits unexpectedly, the exit is recorded with the last error message, and the replica is restarted.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open, readdir, readFile } from 'node:fs/promises';
@@ -37,12 +37,12 @@ export interface Replica {
   logFile: string;
   /** Returns the process id; undefined while the replica is not running. */
   pid(): number | undefined;
-  /** True if the replica is ready and has written everything that it registers at the platform. */
+  /** True if the replica is ready and has completed its registrations at the platform. */
   prepared(): Promise<boolean>;
   footprint(): Promise<Footprint>;
   /**
-   * Replaces the process as a rollout does: sends SIGTERM, then starts a new process whose environment has these
-   * `changes`.
+   * Replaces the process as a rollout does: sends SIGTERM, and then starts a new process with `changes` in its
+   * environment.
    */
   restart(changes?: Record<string, string>): Promise<void>;
   /** Sends SIGTERM, and SIGKILL after 8 s. */
@@ -69,7 +69,7 @@ export function startReplica(options: ReplicaOptions): Replica {
   async function keepRunning(): Promise<void> {
     while (!stopping) {
       child = await launch({ ...options, env });
-      // The replica was stopped while its process was launched.
+      // `stop` was called while the process was being launched.
       if (stopping) child.kill('SIGKILL');
       const how = await ended(child);
       if (stopping) return;

@@ -26,12 +26,12 @@ export class SignInFailure extends Error {
 }
 
 /**
- * Runs one step of a sign-in, which is a request to the token handler. A caller can pass a function that measures the
+ * Sends one request of a sign-in to the token handler. A caller of `signIn` can pass a function that also measures the
  * step.
  */
 export type RunStep = (step: () => Promise<Visit>) => Promise<Visit>;
 
-/** Signs in a person whose password is the part of the address before the @. */
+/** Signs a person in. The password is the part of the email address before the @. */
 export async function signIn(
   site: string,
   email: string,

@@ -1,5 +1,5 @@
-// The service behind the honest target: returns the caller, headers and path that it received, and sends and receives
-// bodies. It verifies nothing, so its responses show what the proxy forwarded.
+// The upstream of the honest target. It returns the caller, headers and path that it received, and sends and receives
+// bodies. It verifies nothing, so its responses show exactly the request that the proxy forwarded.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createHttpServer } from '../../support/http-server.ts';
@@ -61,7 +61,7 @@ function respond(request: IncomingMessage, response: ServerResponse): void {
 function download(response: ServerResponse, bytes: number): void {
   response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': bytes });
   let left = bytes;
-  // Hundreds of downloads may wait for their readers, so each buffers only one piece.
+  // Hundreds of downloads may wait for slow readers, so each buffers only one piece.
   const send = () => {
     while (left > 0 && !response.destroyed) {
       const part = piece.subarray(0, Math.min(left, piece.length));

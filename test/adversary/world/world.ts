@@ -33,12 +33,12 @@ export interface World {
   close(): Promise<void>;
 }
 
-/** Number of sessions of Mallory, an adversary. Each session has its own rate limit. */
+/** Number of sessions of Mallory, an adversary in the honest tenant. Each session has its own rate limit. */
 const sessions = 6;
 
 const services: Service[] = ['platform-server', 'forms', 'token-handler'];
 
-/** What other suites can change: how the processes reach the servers that they need. */
+/** Settings for other suites, such as how the processes reach the servers that they need. */
 export interface Wiring {
   /** Starts Redis. `env` contains the settings with which the token handler finds it. */
   startRedis(): Promise<{ port: number; env: Record<string, string>; close(): Promise<unknown> }>;
@@ -223,8 +223,8 @@ async function untilPrepared(replicas: Replica[], exits: Exit[]): Promise<void> 
     const prepared = await Promise.all(replicas.map((replica) => replica.prepared()));
     // Waits until the fronts have noticed that the replicas are ready. The fronts check readiness twice per second.
     if (prepared.every(Boolean)) return void (await delay(700));
-    // On a busy machine, a replica may exit because the migrations of the other replica take too long. It is then
-    // restarted.
+    // On a busy machine, a replica may exit because it waits too long for the migrations of the other replica. The
+    // exited replica is then restarted.
     const exit = exits.at(mostRestarts);
     if (exit) throw new Error(`${exit.replica} did not start (${exit.how}): ${exit.lastWords}`);
     if (Date.now() > deadline) throw new Error(`The replicas are not prepared after ${longestStart / 1_000} s.`);
