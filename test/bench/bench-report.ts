@@ -10,7 +10,7 @@ export interface Section {
   /** Name of the bench, as in `npm run bench -- NAME`. */
   bench: string;
   figures: Figure[];
-  /** The error because of which the bench has no figures. */
+  /** The error that stopped the bench, if it has no figures. */
   failure?: string;
 }
 
@@ -18,7 +18,7 @@ export interface BenchReport {
   /** Time of the start, ISO 8601 in UTC. */
   started: string;
   version: string;
-  /** Short hash of the commit. It ends in `+` if files differ from the commit. */
+  /** Short hash of the commit. Ends in `+` if the working tree has uncommitted changes. */
   commit: string;
   node: string;
   machine: { processors: number; model: string; memoryGib: number; loadBefore: number; loadAfter: number };

@@ -1,5 +1,5 @@
-// A contender is a process under load. Only its own CPU seconds count, and not those of the load generator and of
-// Postgres, which run on the same machine.
+// A contender is a process that a bench puts under load. Its figures count only the CPU seconds of this process. They
+// leave out the load generator and Postgres, which run on the same machine.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ export interface Usage {
   residentBytes: number;
 }
 
-/** Returns the usage that a forked contender reports about itself. */
+/** Returns the CPU and memory usage of this process, for a forked contender to report. */
 export function ownUsage(): Usage {
   const { user, system } = process.cpuUsage();
   return { cpuSeconds: (user + system) / 1_000_000, residentBytes: process.memoryUsage.rss() };

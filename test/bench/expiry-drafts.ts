@@ -1,5 +1,5 @@
 // Drafts for the expiry bench, created by SQL: 4 KiB of form data that does not compress, ids in the order of creation,
-// and a last access in roughly that order, as in a database that has grown.
+// and last accesses in roughly the same order, as in a database that has grown over time.
 import type pg from 'pg';
 
 export interface Fill {
@@ -52,7 +52,7 @@ export async function fillDrafts(pool: pg.Pool, { tenant, definitions, count }: 
       Math.min(done + chunk, count) - 1,
     ]);
   await pool.query('VACUUM (ANALYZE) forms, outbox');
-  // After a checkpoint, Postgres logs each full page at its first change, as it does in a nightly run after a day of
-  // other work.
+  // After a checkpoint, the first change of a page writes the whole page to the WAL, as it does in a nightly run after
+  // a day of other work.
   await pool.query('CHECKPOINT');
 }

@@ -97,7 +97,7 @@ export async function compareLocks(pool: pg.Pool, tenant: string): Promise<LockC
   const byName = lockers(tenant);
   const client = await pool.connect();
   for (let round = 0; taken.some(({ done }) => !done); round += 1)
-    // The order changes, because each contender is affected by the disk writes of the previous one.
+    // Rotate the order, because the disk writes of one contender slow the next contender down.
     for (const contender of [...taken.slice(round % 3), ...taken.slice(0, round % 3)]) {
       const started = performance.now();
       await client.query('BEGIN');

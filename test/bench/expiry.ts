@@ -19,13 +19,11 @@ const draftsOfRound = 60_000;
 /** Milliseconds during which applicants save in one slice. */
 const sliceLength = 1_000;
 /**
- * Milliseconds of saves before each slice. They do not count, because a run of the reconciler that was just stopped or
- * continued takes time to settle.
+ * Milliseconds of unmeasured saves before each slice: a reconciler that was just paused or resumed takes time to
+ * settle.
  */
 const settling = 200;
-/**
- * Milliseconds of saves before the first slice. They do not count, because a service that was idle is slow at first.
- */
+/** Milliseconds of unmeasured saves before the first slice: a service that was idle is slow at first. */
 const warmUp = 3_000;
 
 export async function benchExpiry(): Promise<Figure[]> {
@@ -126,9 +124,9 @@ interface Saves {
 }
 
 /**
- * Stops and continues a run of the reconciler repeatedly, so that a drift of the machine affects all phases alike. The
- * phases are slices of saves: with neither run nor outbox rows, with the run and the dispatcher, and with the
- * dispatcher only.
+ * Measures saves in three phases: during a run of the reconciler and the dispatcher (`run`), with the dispatcher only
+ * (`dispatcher`), and with neither (`quiet`). Pauses and resumes the reconciler to alternate between short slices of
+ * the phases, so that a drift of the machine's speed affects all phases alike.
  */
 async function measureSaves(bench: ExpiryBench, applicants: Applicants): Promise<Figure[]> {
   const saves: Saves = { quiet: [], dispatcher: [], run: [] };
@@ -150,7 +148,7 @@ async function measureSaves(bench: ExpiryBench, applicants: Applicants): Promise
         isOver = true;
       });
     while (!isOver) {
-      // If the reconciler is between two batches, the outbox is empty. Wait until it has rows again.
+      // Between two batches of the reconciler, the outbox may be empty. Wait until it has rows again.
       while ((await undelivered(bench)) === 0 && !isOver) await delay(20);
       if (isOver) break;
       await slice('run');
@@ -163,7 +161,8 @@ async function measureSaves(bench: ExpiryBench, applicants: Applicants): Promise
     await run;
     console.error(`  round ${round + 1} of ${rounds}: ${number(saves.run.length)} saves during a run so far`);
   }
-  // The p99 of all saves of a phase: a second has only 100 saves, so its p99 would be its slowest save.
+  // Take the p99 of all saves of a phase, not of each slice: a slice has only 100 saves, so its p99 would be its
+  // slowest save.
   const p99 = (of: keyof Saves) => quantile(saves[of], 0.99);
   const describe = (of: keyof Saves) => `${p99(of).toFixed(1)} ms, ratio ${(p99(of) / p99('quiet')).toFixed(2)}`;
   console.log(

@@ -10,14 +10,14 @@ export interface Figure extends Estimate {
   digits: number;
 }
 
-/** Returns the estimate of a value that was measured once, so that its variance is unknown. */
+/** Returns an estimate without an interval, because the variance of a single measurement is unknown. */
 export function single(value: number): Estimate {
   return { value, low: value, high: value };
 }
 
 /**
  * Returns `reached` or `missed` if the whole confidence interval is on one side of the goal, `not shown` if the goal is
- * within it, and an empty text without a goal.
+ * within the interval, and an empty string if there is no goal.
  */
 export function verdictOf({ low, high, least, most }: Figure): 'reached' | 'missed' | 'not shown' | '' {
   if (least === undefined && most === undefined) return '';

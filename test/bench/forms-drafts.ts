@@ -1,5 +1,5 @@
-// Creates the drafts of the forms bench over HTTP, as an intake application does. Each has a mailed code and an open
-// read session.
+// Creates the drafts of the forms bench over HTTP, as an intake application does. Each draft has a mailed code and an
+// open read session.
 import pg from 'pg';
 import type { FormsSettings } from './forms-statements.ts';
 

@@ -1,5 +1,6 @@
 // The forms bench. Three contenders run the same statements on the same rows: the form service, a minimal Express
-// handler, and the bare SQL. They take turns within each round, so that a drift of the machine affects all alike.
+// handler, and the bare SQL. The contenders take turns within each round, so that a drift of the machine's speed
+// affects all of them alike.
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,8 +26,8 @@ type Operation = (typeof operations)[number];
 const mebibyte = 1_048_576;
 const bareSql = 'bare SQL';
 /**
- * Goals: the least ratio of the form service's requests per CPU second to those of the minimal handler and of the bare
- * SQL.
+ * Goals: the form service's requests per CPU second, divided by those of the minimal handler or of the bare SQL, must
+ * be at least these ratios.
  */
 const goals = { PUT: { handler: 0.95, sql: 0.3 }, GET: { handler: 0.9, sql: 0.3 } };
 
@@ -78,8 +79,8 @@ export async function benchForms(): Promise<Figure[]> {
 }
 
 /**
- * The disk is the same for every contender, and slow on shared machines. Commits therefore do not wait for it, so that
- * only the processes are measured.
+ * Makes commits return without waiting for the disk. The disk is the same for every contender and slow on shared
+ * machines, so waiting for it would hide differences between the processes.
  */
 async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });

@@ -60,7 +60,9 @@ export interface SteadyLatency extends Latency {
   slices: Latency[];
 }
 
-/** Returns the medians of the slices. The contenders take turns, and the first slice of each is a warm-up. */
+/**
+ * Returns the medians of each contender's slices. The contenders take turns, and the first slice of each is a warm-up.
+ */
 export async function compareSteady(
   contenders: SteadyContender[],
   { slices, milliseconds }: { slices: number; milliseconds: number },

@@ -1,5 +1,5 @@
-// Contenders of the proxy bench: Node programs that only proxy. They have no session, path rules, limits or log; they
-// drop hop-by-hop headers and stream the bodies.
+// Contenders of the proxy bench: Node programs that only proxy. They have no sessions, path rules, limits or logs. They
+// drop hop-by-hop headers and stream bodies.
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent as HttpAgent } from 'node:http';
@@ -33,12 +33,13 @@ process.on('message', async (message: { settings: ProxySettings } | 'url' | 'usa
 
 async function start(settings: ProxySettings): Promise<string> {
   const app = express();
-  // With this setting, the default error handler does not print every connection that the load generator drops.
+  // In this environment, Express's default error handler does not print an error for each connection that the load
+  // generator drops.
   app.set('env', 'test');
   app.use(settings.prefix, handlers[settings.kind](settings));
   const server = app.listen(0, '127.0.0.1');
-  // Longer than the pause between two turns of a contender. After Node's default of 5 s, the server would close
-  // connections that the load generator still uses.
+  // This is longer than the pause between two turns of a contender. With Node's default of 5 s, the server would close
+  // connections that the load generator uses again.
   server.keepAliveTimeout = 65_000;
   await once(server, 'listening');
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

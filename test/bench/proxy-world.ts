@@ -1,5 +1,5 @@
-// The environment of the proxy bench: all of Formgate, which serves as the platform, a Redis, an upstream behind a
-// target, and signed-in people. The measured token handler is a separate process.
+// The environment of the proxy bench: a complete Formgate as the platform, a Redis, an upstream behind a target, and
+// signed-in people. The measured token handler is a separate process.
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,9 +20,9 @@ export interface ProxyWorld {
   handler: TokenHandlerProcess;
   /** The Cookie headers of sessions. */
   cookies: string[];
-  /** Starts another token handler with the same sessions: with further settings, or from another checkout. */
+  /** Starts another token handler with the same sessions: with additional settings, or from another checkout. */
   startAnother(env: Record<string, string>, checkout?: string): Promise<TokenHandlerProcess>;
-  /** Environment variables for further processes of these services, without the ports. */
+  /** Environment variables, without ports, with which a bench can start more processes of these services. */
   environments: Record<'forms' | 'token-handler', Record<string, string>>;
   close(): Promise<void>;
 }

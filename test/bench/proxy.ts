@@ -1,6 +1,6 @@
 // The proxy bench. Compares the token handler (with a session, log, metrics and limits) with programs that only proxy:
-// undici in Express, http-proxy-middleware, express-http-proxy and nginx. They take turns within each round, so that a
-// drift of the machine affects all alike.
+// undici in Express, http-proxy-middleware, express-http-proxy and nginx. All take turns within each round, so that a
+// drift of the machine's speed affects all of them alike.
 import { productionFlags } from '../support/token-handler-process.ts';
 import { type Contender, forkContender, serviceContender } from './contender.ts';
 import { type Figure, single, tableOf } from './figures.ts';
@@ -29,7 +29,7 @@ const bareProxy = 'undici relay in Express';
 
 type Reached = Contender & { url: string };
 
-/** Goals: the least ratio of the token handler's requests per CPU second to those of each contender. */
+/** Goals: the token handler's requests per CPU second, divided by those of a contender, must be at least this ratio. */
 const goals: Record<string, number> = { [bareProxy]: 0.85, 'http-proxy-middleware': 1.1 };
 
 export async function benchProxy(): Promise<Figure[]> {
@@ -44,7 +44,7 @@ export async function benchProxy(): Promise<Figure[]> {
     const [own] = turns;
     if (!own) throw new Error('the token handler was not measured');
     const busy = await service.residentBytes();
-    // express-http-proxy cannot handle this rate, and would slow the other contenders down.
+    // Leave out express-http-proxy, which cannot handle this rate and would slow the other contenders down.
     const quick = contenders.filter(({ name }) => name !== 'express-http-proxy');
     const addedP99 = await compareLatency(quick, world, Math.round(median(own.perSecond) / 2));
     const perStream = await measureStreams(service, world);
@@ -118,8 +118,7 @@ async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: nu
   );
   for (const [index, { p50, p99 }] of results.entries())
     console.log(`  ${contenders[index]?.name.padEnd(24)} p50 ${p50.toFixed(2)}   p99 ${p99.toFixed(2)}`);
-  // The difference of the two p99 values is taken within each round, because the speed of the machine drifts between
-  // rounds.
+  // Subtract the p99 values of the same round, because the speed of the machine drifts between rounds.
   const [own, proxy] = results.map(({ slices: list }) => list.map(({ p99 }) => p99));
   return meanOf((own ?? []).map((p99, round) => p99 - (proxy?.[round] ?? Number.NaN)));
 }

@@ -1,5 +1,5 @@
 // Measures contenders in turn, in short rounds. Each turn yields two figures: requests per second, and requests per CPU
-// second of the contender's process. Other programs on the machine hardly affect the latter.
+// second of the contender's process. Other programs on the machine hardly affect requests per CPU second.
 import type { Figure } from './figures.ts';
 import { type Estimate, meanOf, ratioOf } from './statistics.ts';
 
@@ -13,7 +13,10 @@ export interface Runner {
 
 export interface RoundsOptions {
   rounds: number;
-  /** Requests to each contender in each round. A fixed duration would warm up faster contenders more. */
+  /**
+   * Number of requests to each contender in each round. With a fixed duration instead, faster contenders would get more
+   * warm-up.
+   */
   requests: number;
   /** Requests to each contender before the first round. */
   warmUp: number;

@@ -21,7 +21,7 @@ const metered = ['--import', import.meta.resolve('../support/cpu-to-listen.ts')]
 interface Start {
   /** Seconds from the start of the process until it listened. */
   passed: number;
-  /** Seconds that the main thread of the process spent on a processor until the process listened. */
+  /** CPU seconds of the main thread until the process listened. */
   cpu: number;
   residentMib: number;
 }
@@ -61,7 +61,7 @@ export async function benchStart(): Promise<Figure[]> {
 }
 
 function figuresOf(name: string, starts: Start[]): Figure[] {
-  // Other programs only lengthen a start, so the shortest is closest to the time on an idle machine.
+  // Other programs can only lengthen a start, so the shortest start is closest to that of an idle machine.
   const shortest = Math.min(...starts.map(({ passed }) => passed));
   return [
     { name: `${name}: s until it listens, shortest of ${rounds}`, ...single(shortest), most: 0.4, digits: 2 },

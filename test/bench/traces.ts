@@ -1,6 +1,7 @@
 // The traces bench measures what traces cost a proxied request. It compares token handlers without a collector, with
-// all traces recorded, and with a tenth of them recorded. They take turns within each round, so that a drift of the
-// machine affects all alike. If the directory of another checkout is given, its token handler takes part too.
+// all traces recorded, and with a tenth of them recorded. The token handlers take turns within each round, so that a
+// drift of the machine's speed affects all of them alike. If the directory of another checkout is given, its token
+// handler takes part too.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

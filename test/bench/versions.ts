@@ -1,6 +1,6 @@
 // The versions bench compares this checkout with another: `npm run bench -- versions /path/to/other/checkout`. Each run
-// starts both with empty data and measures them in turn, so that a drift of the machine affects both alike. A run
-// yields one ratio for each operation; the report is their mean with a 95 % confidence interval.
+// starts both versions with empty data and measures them in turn, so that a drift of the machine's speed affects both
+// alike. A run yields one ratio for each operation; the report is their mean with a 95 % confidence interval.
 import { existsSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ const rounds = Number(process.env.BENCH_ROUNDS || 10);
 const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 4_000);
 const warmUp = Number(process.env.BENCH_WARM_UP || 40_000);
 const slices = Number(process.env.BENCH_SLICES || 20);
-/** What is compared: `proxy`, `forms` or both. */
+/** The comparisons to run: `proxy`, `forms` or both. */
 const compared = (process.env.BENCH_COMPARE || 'proxy,forms').split(',');
 const thisCheckout = join(import.meta.dirname, '../..');
 
@@ -125,7 +125,9 @@ async function startForms(checkout: string): Promise<World> {
   };
 }
 
-/** The disk is the same for both versions, and slow on shared machines. Commits therefore do not wait for it. */
+/**
+ * Makes commits return without waiting for the disk, which is the same for both versions and slow on shared machines.
+ */
 async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
