@@ -1,6 +1,6 @@
 // Tests that a real API server accepts every rendered object of every set of values, and stores it unchanged. The test
 // uses the cluster of KUBECONFIG, and a namespace with the Pod Security level restricted. It creates no pods. The
-// cluster needs the definitions of Traefik, Gateway API and Prometheus Operator.
+// cluster needs the custom resource definitions of Traefik, Gateway API and Prometheus Operator.
 import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -60,7 +60,8 @@ test.each(sets)('an API server accepts every object of %s', async (_name, file) 
   expect(taken.trim().split('\n')).toHaveLength(objects.length);
 });
 
-// An API server may store an object differently, for example without an empty list. Every upgrade would then change it.
+// An API server may store an object in a different form, for example without an empty list. Every upgrade would then
+// change this object.
 test.each(sets)('applying the objects of %s a second time changes none', async (_name, file) => {
   const objects = (await render(helm, { files: [file], namespace })).flatMap(withoutPods);
   const apply = async () => {

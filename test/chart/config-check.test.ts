@@ -1,5 +1,5 @@
-// Tests the hook that checks the configuration before an installation or upgrade: its objects, and the addresses to
-// which it may connect.
+// Tests the Helm hook that checks the configuration before an installation or upgrade: its objects, and the addresses
+// that it may connect to.
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { settings as reconciler } from '../../reconciler/config.ts';

@@ -1,4 +1,5 @@
-// Runs Helm on this project's chart. Uses the program HELM, or `helm` and `helm4` on the PATH or in the folder LAB_BIN.
+// Runs Helm on this project's chart. Uses the program that the variable HELM names. Without this variable, uses `helm`
+// and `helm4` on the PATH or in the folder LAB_BIN.
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -34,7 +35,10 @@ export function helms(): string[] {
   return programs;
 }
 
-/** Returns the paths of the sets of values in the chart's folder, and of the trial of docs/operations.md. */
+/**
+ * Returns the paths of the values files in the chart's folder `ci`, and of the trial's values file
+ * (docs/operations.md).
+ */
 export function valueSets(): string[] {
   const inFolder = readdirSync(join(chart, 'ci')).map((name) => join(chart, 'ci', name));
   return [...inFolder, join(chart, 'examples/trial.yaml')];
@@ -53,7 +57,7 @@ export function run(program: string, args: string[], input?: string): Promise<Fi
 export interface Rendering {
   /** Files of values. Later files override earlier ones. */
   files?: string[];
-  /** Values keyed by path, such as `forms.replicas`, which Helm gets as JSON. They override the files. */
+  /** Values that override the files, keyed by path, such as `forms.replicas`. Helm gets them as JSON. */
   set?: Record<string, unknown>;
   namespace?: string;
   /** Name of the only template to render; by default all are rendered. */

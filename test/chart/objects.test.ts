@@ -1,4 +1,4 @@
-// Tests what the chart renders for every set of values in charts/formgate/ci, with every installed Helm.
+// Tests the objects that the chart renders for every values file in charts/formgate/ci, with every installed Helm.
 import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chart, helms, type KubeObject, podTemplates, render, run, valueSets } from './helm.ts';

@@ -1,4 +1,5 @@
-// Tests that the NetworkPolicies let the pods reach platform services outside the release beside its platform server.
+// Tests that the NetworkPolicies let the pods reach both the release's platform server and platform services outside
+// the release.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { chart, helms, type KubeObject, render } from './helm.ts';

@@ -1,5 +1,5 @@
-// Runs the cases of the alerts through promtool with `prometheusRule.matchers` that contain a label beside namespace
-// and release. Clusters that share a Prometheus differ only in such a label.
+// Runs the cases of the alerts through promtool with an additional label in `prometheusRule.matchers`. If clusters
+// share a Prometheus, only such a label distinguishes their series.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { backgroundCases } from '../monitoring/background-cases.ts';
@@ -44,7 +44,7 @@ async function expectSuccess(file: RuleFile, chosen: AlertCase[]): Promise<void>
   expect(code).toBe(0);
 }
 
-// These matchers do not select by release.
+// Skip this case, because the matchers of this test do not select by release.
 const applies = ({ when }: AlertCase) => when !== 'another release fails';
 
 test.each(alertNames())(

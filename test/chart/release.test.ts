@@ -1,5 +1,5 @@
-// Tests a release without pods in the cluster of KUBECONFIG: what install, upgrade, rollback and uninstall do to
-// objects, in particular to keys.
+// Tests what install, upgrade, rollback and uninstall do to the objects of a release, in particular to its keys. Uses
+// the cluster of KUBECONFIG; the release has no pods.
 import { randomBytes } from 'node:crypto';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { chart, helms, type KubeObject, run } from './helm.ts';
 const definition = 'coreclients.formgate.dev';
 const ofRelease = 'app.kubernetes.io/instance=formgate';
 
-/** Values with which no pods run, so that neither the image nor a node is needed. */
+/** Values with which no pods run, so that the test needs no image and no node. */
 const quiet = {
   'forms.replicas': 0,
   'tokenHandler.replicas': 0,
@@ -26,7 +26,7 @@ async function succeed(program: string, args: string[]): Promise<string> {
 }
 
 describe.each(helms())('%s', (helm) => {
-  // Each run has a new namespace, because that of an earlier run may still be terminating.
+  // Each run has a new namespace, because the namespace of an earlier run may still be terminating.
   const namespace = `formgate-release-${basename(helm)}-${randomBytes(3).toString('hex')}`;
   const kubectl = (...args: string[]) => succeed('kubectl', ['-n', namespace, ...args]);
   const release = (...args: string[]) => succeed(helm, ['-n', namespace, ...args]);

@@ -1,4 +1,5 @@
-// Tests that the Ingress and the HTTPRoute lead every path that the form service names to browsers to the form service.
+// Tests that the Ingress and the HTTPRoute send to the form service every path that it gives to browsers, in mails and
+// in pages.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { base } from '../../src/forms/apply/schema.ts';

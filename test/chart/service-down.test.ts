@@ -1,5 +1,5 @@
-// Runs the rendered FormgateServiceDown through promtool: with the ServiceMonitor, it fires for as long as an outage
-// lasts.
+// Runs the rendered alert FormgateServiceDown through promtool: with the ServiceMonitor, the alert fires for as long as
+// an outage lasts.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runWithFiles } from '../monitoring/promtool.ts';

@@ -6,9 +6,9 @@ import { chart, helms, type KubeObject, pick, podTemplates, type Rendering, rend
 const [helm = ''] = helms();
 const files = [join(chart, 'ci/minimal-values.yaml')];
 const rendered = (set: Record<string, unknown> = {}) => render(helm, { files, set });
-/** The chart cannot know the labels of a Gateway, or of an ingress controller without a preset. */
+/** Pod labels that the chart needs with a Gateway, or with an ingress controller without a preset. */
 const admitted = { 'networkPolicy.ingressController.podLabels': { 'app.kubernetes.io/name': 'envoy' } };
-/** Replaces the stores of the minimal values. */
+/** Replaces the external stores of the minimal values with the bundled ones. */
 const bundled = {
   'bundled.enabled': true,
   'redis.url.existingSecret.name': '',
@@ -113,7 +113,7 @@ function rewrite(pattern: string, replacement: string, path: string): string {
 }
 
 /**
- * Pairs of a path that the browser requests, and the path that the token handler gets. The gateway of `npm start`
+ * Pairs of the path that the browser requests and the path that the token handler gets. The gateway of `npm start`
  * rewrites paths in the same way.
  */
 const rewrites = [

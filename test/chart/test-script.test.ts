@@ -1,4 +1,5 @@
-// Runs the script of `helm test` against a stub of the services, with the question that the chart renders.
+// Runs the script of `helm test` against a stub of the services, with the script's input (question.json) that the chart
+// renders.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

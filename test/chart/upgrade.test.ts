@@ -27,7 +27,9 @@ const immutable: Record<string, (spec: Record<string, unknown>) => unknown> = {
 
 const nameOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata.name}`;
 
-/** What this version additionally requires of a release with an HTTPRoute, or with an Ingress without a preset. */
+/**
+ * Values that this version requires, unlike 0.2.0, of a release with an HTTPRoute or with an Ingress without a preset.
+ */
 const set = { 'networkPolicy.ingressController.podLabels': { 'app.kubernetes.io/name': 'traefik' } };
 
 describe('values of version 0.2.0', () => {

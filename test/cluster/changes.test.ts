@@ -55,8 +55,8 @@ async function generations(): Promise<Record<string, string>> {
     ...['get', kinds, '-l', `app.kubernetes.io/instance=${release}`],
     ...['-o', 'jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion}{"\\n"}{end}'],
   );
-  // The version of a Deployment, StatefulSet or CronJob also changes with its status, so these lines are left out. The
-  // names of the pods show whether a Deployment or StatefulSet was changed.
+  // Leave out Deployments, StatefulSets and CronJobs, because their versions also change with their status. The names
+  // of the pods show whether a Deployment or StatefulSet was changed.
   const lines = said
     .trim()
     .split('\n')
@@ -67,7 +67,7 @@ async function generations(): Promise<Record<string, string>> {
   );
 }
 
-/** Makes a change while both services get requests, and returns the results of the load. */
+/** Makes a change while wrk sends requests to both services, and returns the results of this load. */
 async function underLoad(change: () => Promise<unknown>) {
   const address = process.env.INGRESS_URL || 'http://127.0.0.1:8000';
   const { host } = new URL(world.url);
@@ -118,7 +118,7 @@ describe('a rollout', () => {
         '--timeout=10s',
       );
       if (nodes.every((other) => other === node)) {
-        // There is no other node, so the second pod stays.
+        // No other node can run a replacement, so the disruption budget keeps the second pod.
         expect(drained.code).not.toBe(0);
         expect(drained.stderr).toContain("violate the pod's disruption budget");
       }
@@ -189,8 +189,8 @@ describe('an upgrade', () => {
   );
 
   /**
-   * Returns the names of the pods that are ready, or of those that are not. Leaves out pods that are terminating,
-   * because pods of earlier tests may still be.
+   * Returns the names of the ready pods or, if `ready` is false, of the other pods. Leaves out terminating pods,
+   * because they may belong to earlier tests.
    */
   async function podsBy(ready: boolean, selector: string): Promise<string[]> {
     const columns = 'NAME:.metadata.name,READY:.status.containerStatuses[0].ready,ENDS:.metadata.deletionTimestamp';
@@ -215,7 +215,7 @@ describe('an upgrade', () => {
         const selector = `app.kubernetes.io/component=${part}`;
         const logs = () => world.kubectl('logs', '-l', selector, '--tail=-1', '--max-log-requests=10');
         const reason = "rejected this service's credentials; check CLIENT_ID and CLIENT_SECRET";
-        // The timeout is longer than a pod waits for an unreachable identity provider.
+        // A pod waits for an unreachable identity provider before it fails; the timeout is longer than this wait.
         await expect.poll(logs, { timeout: 100_000, interval: 1_000 }).toContain(reason);
       }
       expect(await readyPods()).toEqual(expect.arrayContaining(before));
@@ -249,7 +249,7 @@ describe('an upgrade', () => {
       await sql('CREATE EVENT TRIGGER refuse ON ddl_command_end EXECUTE FUNCTION refuse()');
       await sql(`DELETE FROM schema_migrations WHERE version = ${latest}`);
       await world.kubectl('rollout', 'restart', `deployment/${fullname}-forms`);
-      // The statement fails because of the trigger, or because what it would create still exists.
+      // The statement fails because of the trigger, or because the object that it creates already exists.
       await untilSaid('forms', /the database cannot be migrated: it rejected a statement \([0-9A-Z]{5}\)/);
       expect(await schema()).toBe(before);
       expect((await sql(`SELECT count(*) FROM schema_migrations WHERE version = ${latest}`)).trim()).toBe('0');
@@ -260,7 +260,7 @@ describe('an upgrade', () => {
       );
       await sql('DROP EVENT TRIGGER IF EXISTS refuse');
     }
-    // Delete the failed pod, because Kubernetes would restart it only after a pause that grows to minutes.
+    // Delete the failed pod. Otherwise, Kubernetes would restart it only after a backoff of up to minutes.
     const failed = await unreadyPods('forms');
     if (failed.length > 0) await world.kubectl('delete', 'pod', '--wait=false', ...failed);
     await world.kubectl('rollout', 'status', `deployment/${fullname}-forms`, '--timeout=400s');

@@ -1,4 +1,4 @@
-// Runs programs for the cluster tests. The errors that it throws contain the program's output.
+// Runs programs for the cluster tests. Errors contain the program's output.
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 
@@ -19,7 +19,7 @@ export interface Outcome {
   stderr: string;
 }
 
-/** Runs the program to its end, with any exit code. Rejects if it cannot be run, or takes too long. */
+/** Runs the program to its end, with any exit code. Rejects if the program cannot be started or takes too long. */
 export async function attempt(program: string, args: string[], options: RunOptions = {}): Promise<Outcome> {
   const output = options.show ? 'inherit' : 'pipe';
   const child = spawn(program, args, {

@@ -1,5 +1,5 @@
-// Tests the check before an upgrade in a cluster: an upgrade with wrong settings changes nothing, and one with correct
-// settings succeeds.
+// Tests the configuration check before an upgrade in a cluster: an upgrade with invalid settings changes nothing, and
+// an upgrade with valid settings succeeds.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createWorld, fullname, newestHelm, release, type World } from './world.ts';
 
@@ -11,7 +11,10 @@ beforeAll(async () => {
 }, 900_000);
 afterAll(() => world?.remove());
 
-/** Returns the specifications and settings of the release, and its pods, without the objects of the check itself. */
+/**
+ * Returns the specifications and data of the release's objects and the names of its pods, without the objects of the
+ * check.
+ */
 async function running(): Promise<string> {
   const kinds = 'deployments,statefulsets,cronjobs,secrets,configmaps,networkpolicies';
   const objects = await world.kubectl(
@@ -22,7 +25,7 @@ async function running(): Promise<string> {
   return objects + (await world.kubectl('get', 'pods', '-l', selector, '-o', `go-template=${stayingPods}`));
 }
 
-/** Leaves out pods that are terminating, because those that the previous upgrade replaced may take a while to stop. */
+/** Leaves out terminating pods, because the pods that the previous upgrade replaced may take a while to stop. */
 const stayingPods =
   '{{range .items}}{{if not .metadata.deletionTimestamp}}pod/{{.metadata.name}}{{"\\n"}}{{end}}{{end}}';
 

@@ -147,7 +147,7 @@ describe('rate limits by client address', () => {
     expect(statuses.slice(0, signInLimit).every((status) => status === 302)).toBe(true);
     expect(statuses.slice(signInLimit)).toEqual([429, 429, 429]);
     expect(await start('127.0.0.8')).toBe(302);
-    // A forged X-Forwarded-For header does not use up the limit of the client that it names either.
+    // A client is not refused because its forged X-Forwarded-For header names an address over the limit.
     expect(await start('127.0.0.8', '127.0.0.7')).toBe(302);
   });
 });

@@ -21,7 +21,7 @@ export interface ImageFolder {
   config: ImageConfig;
   /** Runs a command of the image until it ends. */
   command(args: string[], env?: Record<string, string>): Promise<Outcome>;
-  /** Returns the milliseconds that a Node process takes for a fixed piece of work that resembles a start. */
+  /** Returns the milliseconds that a Node process takes for a fixed workload similar to the start of a service. */
   timeOfWork(): Promise<number>;
   /** Starts a service, returns the milliseconds until it is ready, and ends it. */
   timeToReady(command: string, env: Record<string, string>): Promise<number>;

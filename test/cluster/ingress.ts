@@ -20,7 +20,7 @@ export function ingressOrigin(host: string): string {
   return `${protocol}//${host}${port === '' ? '' : `:${port}`}`;
 }
 
-/** Returns the address to which connections to the ingress go. */
+/** Returns the host name and port of the ingress. */
 export function ingressAddress(): { hostname: string; port: string } {
   const { hostname, port, protocol } = ingressUrl();
   return { hostname, port: port || (protocol === 'https:' ? '443' : '80') };

@@ -1,13 +1,11 @@
-// `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts
-// in LAB, which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of
-// test/chart and test/cluster. With --images-only it builds the images and ends. Other arguments are passed to vitest.
-// The trial needs a Keycloak: the one at KEYCLOAK_URL, or one that it starts with the script in LAB. Settings for other
-// clusters:
-//   INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80
-//   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   names of the ingress; by default traefik
-//   POD_INGRESS_URL   URL of the ingress from pods
-//   IMAGE_LOADER      a command that loads an image, given by name, into the cluster; not needed for kind
-//   BUILD_IMAGE, RUN_IMAGE, DATA_IMAGE   base images to use instead of those that base-images.sh builds
+// `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG or, without KUBECONFIG,
+// a cluster that the scripts in the folder LAB start and stop. It builds the images, loads them, and runs the suites of
+// test/chart and test/cluster. With --images-only, it only builds the images. Other arguments are passed to vitest. The
+// trial needs a Keycloak: the one at KEYCLOAK_URL, or one that the script in LAB starts. Settings for other clusters:
+// INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80 INGRESS_CLASS, INGRESS_PRESET,
+// GATEWAY_CLASS   names of the ingress; by default traefik POD_INGRESS_URL   URL of the ingress from pods IMAGE_LOADER
+// a command that loads an image, given by name, into the cluster; not needed for kind BUILD_IMAGE, RUN_IMAGE,
+// DATA_IMAGE   base images to use instead of those that base-images.sh builds
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type FoundKeycloak, findKeycloak } from '../keycloak/find-keycloak.ts';
@@ -21,7 +19,7 @@ interface Cluster {
   /** Environment of kubectl, helm and the tests. */
   env: Record<string, string>;
   loader: string | undefined;
-  /** Starts the cluster if it is not running. Returns a function that stops a cluster that this call has started. */
+  /** Starts the cluster if it is not running. Returns a function that stops the cluster if this call has started it. */
   start(): Promise<() => Promise<void>>;
 }
 
@@ -128,7 +126,7 @@ async function runTests(env: Record<string, string>): Promise<number> {
   return code;
 }
 
-/** Prints the message only: the output of the failed program explains the failure, and a stack trace would hide it. */
+/** Prints only the message. It contains the output of the failed program, which a stack trace would hide. */
 const code = await main().catch((error: unknown) => {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   return 1;

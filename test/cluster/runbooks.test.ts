@@ -1,6 +1,6 @@
-// Runs the commands of the runbooks as they are written there: the diagnosis of an incident shows its cause, the fix
-// ends it, and the verification confirms this. The incidents of other alerts are in test/incidents, where faults are
-// easier to cause.
+// Runs the commands of the runbooks unchanged: the diagnosis shows the cause of an incident, the fix ends the incident,
+// and the verification confirms the fix. test/incidents tests the incidents of the other alerts, because faults are
+// easier to cause there.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { commandsOf, preludeOf, readRunbook, runbookNames, type Section } from '../monitoring/runbook-blocks.ts';
@@ -79,7 +79,8 @@ const possible = [...commands].filter(([line]) => !line.includes(' top pods '));
 it.each(possible)('%s', async (line, text) => {
   const { stdout, stderr } = await runCommands(`${preludeOf(text, { namespace, release })}\n${line}`);
   expect(stderr.replace(/^No resources found.*\n/gm, '')).toBe('');
-  // Expects only the name of the metric: a series with the labels of the command may not exist before an event.
+  // Expect only the name of the metric, because a series with the command's labels may not exist before its first
+  // event.
   const metric = /^metrics .*'(\w+)'/.exec(line)?.[1];
   if (metric !== undefined) expect(stdout).toContain(metric);
 });

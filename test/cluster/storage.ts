@@ -1,5 +1,5 @@
-// Provides the volumes of the bundled stores in the tests: those of the cluster's default storage class, or folders of
-// this machine, if the cluster has no such class and this machine is its only node.
+// Provides volumes for the bundled stores: from the cluster's default storage class or, if there is none and this
+// machine is the cluster's only node, from folders of this machine.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export interface Storage {
 
 const size = '1Gi';
 
-/** Provides the volumes. `name` is the name of the storage class, if one must be created. */
+/** Provides the volumes. `name` is the name of the storage class to create if the cluster has no default. */
 export async function provideStorage(name: string): Promise<Storage> {
   const path = 'jsonpath={.items[*].metadata.annotations.storageclass\\.kubernetes\\.io/is-default-class}';
   if ((await run('kubectl', ['get', 'storageclasses', '-o', path])).includes('true'))

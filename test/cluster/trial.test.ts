@@ -1,6 +1,5 @@
-// Runs the commands of the trial of docs/operations.md as they are written there, on an empty namespace and with a real
-// Keycloak. The values are those of the example, with the host names replaced, without TLS, and with the images of the
-// tests.
+// Runs the commands of the trial in docs/operations.md unchanged, in an empty namespace and with a real Keycloak. The
+// values are those of the example, with other host names, without TLS, and with the images of the tests.
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +21,7 @@ const ownLabel = 'formgate.dev/created-by=test-cluster';
 const host = 'trial.formgate.test';
 const site = ingressOrigin(host);
 
-/** Functions that release what the test has opened. They are called in the reverse order. */
+/** Cleanup functions, called in reverse order. */
 const opened: (() => unknown)[] = [];
 let folder: string;
 let mailbox: TestMailbox;
@@ -66,7 +65,7 @@ async function removeTrial(): Promise<void> {
   await run('kubectl', ['delete', 'namespace', namespace, '--timeout=180s']);
 }
 
-/** Creates a folder that looks like the repository to the commands, and contains the edited values. */
+/** Creates a folder in which the commands find the files of the repository that they need, and the edited values. */
 function prepareFolder(): string {
   const made = mkdtempSync(join(tmpdir(), 'formgate-trial-'));
   for (const name of ['package.json', 'node_modules', 'src']) symlinkSync(join(project, name), join(made, name));
@@ -79,9 +78,7 @@ function prepareFolder(): string {
   return made;
 }
 
-/**
- * Replaces the values that docs/operations.md tells its reader to replace, and the values that this cluster requires.
- */
+/** Edits the values as docs/operations.md tells its reader to, and as this cluster requires. */
 function editValues(text: string): object {
   const replaced = text
     .replaceAll('https://formgate.example.org', site)

@@ -27,7 +27,7 @@ export interface World {
   /** `http://<host>:<port>` of the ingress. */
   url: string;
   kubectl(...args: string[]): Promise<string>;
-  /** Runs kubectl and returns its outcome, whatever the exit code. */
+  /** Runs kubectl and returns its outcome, for any exit code. */
   tryKubectl(...args: string[]): Promise<Outcome>;
   apply(manifests: object[]): Promise<void>;
   /** Runs `helm upgrade --install` with the world's values and `values`. Waits until all pods are ready. */
@@ -70,7 +70,7 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
       await installRelease(program, namespace, files, flags);
     },
     token: (clientId) => requestToken(url, clientId),
-    // The next suite uses another namespace, so it need not wait until this one is removed.
+    // Do not wait for the removal, because the next suite uses another namespace.
     async remove() {
       for (const line of (await readPodLogs(world)).split('\n')) noticeOutput(line);
       await remove('--wait=false');
@@ -118,8 +118,7 @@ async function writeData({ url, token }: World): Promise<void> {
 }
 
 /**
- * Waits for eight correct responses in a row. So many are very unlikely if one of the replicas still gives another
- * response.
+ * Waits for eight correct responses in a row. A replica with a different response would very likely interrupt the row.
  */
 async function waitForAllReplicas(url: string, token: string, fits: (text: string) => boolean): Promise<void> {
   let inARow = 0;
@@ -192,7 +191,7 @@ function worldValues({ namespace, host, url }: World): object {
     tokenHandler: {
       account: { secret: { value: serviceSecret } },
       allowInsecureRedirectUris: true,
-      // The load of a rollout comes from one person at one address.
+      // The load of the rollout test comes from one person at one address, so these limits are raised.
       env: { PLATFORM_CACHE_TTL: 'PT1S', SESSION_REQUEST_LIMIT: '1000000', TARGET_ADDRESS_LIMIT: '1000000' },
     },
     platformServer: {

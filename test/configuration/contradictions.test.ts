@@ -61,8 +61,8 @@ const certificate = { REDIS_TLS_CA: '-----BEGIN CERTIFICATE-----' };
 const noRedis = { REDIS_URL: undefined };
 
 /**
- * Cases of the rules that are neither ordered, dependent nor exclusive, keyed by the rule's first setting followed by
- * the problem.
+ * Cases of the rules that are not ordered, dependent or exclusive. The key is the rule's first setting, followed by the
+ * problem.
  */
 const cases: Record<string, Case> = {
   'TENANT_ISSUERS must not map realms of ACCESS_SERVICE_URL or ACCESS_SERVICE_PUBLIC_URL, which belong to tenants already':
@@ -230,7 +230,7 @@ function generate(form: RuleForm, schema: z.ZodObject): Case {
   }
   const { lower, upper, mayEqual } = form;
   const { text, value: usual } = defaultOf(schema, upper);
-  // Half of the upper setting's default, because the maximum of the lower setting may be smaller than that default.
+  // Half of the upper setting's default, because the whole default may exceed the maximum of the lower setting.
   const value = usual / 2;
   const write = (number: number) => (text.startsWith('P') ? `PT${number / 1_000}S` : String(number));
   const step = text.startsWith('P') ? 1_000 : 1;

@@ -1,5 +1,5 @@
-// A pod with the identity provider and the mailbox of `npm start`, which the chart does not contain. For tests only:
-// the mail is public, and all data is lost with the pod.
+// Runs the identity provider and the mailbox of `npm start` in a pod, because the chart contains neither. For tests
+// only: the mail is public, and all data is lost with the pod.
 import { createServer } from 'node:http';
 import { connect, createServer as createTcpServer } from 'node:net';
 import express from 'express';
