@@ -1,5 +1,5 @@
-// An OpenID provider over HTTP whose realms misbehave as their scripts say. It validates the requests of the relying
-// party as the conformance suite does. It forwards requests for realms without a script to a real provider.
+// An OpenID provider over HTTP. Each realm with a script misbehaves as the script says; requests for other realms are
+// forwarded to a real provider. The provider validates the requests of the relying party as the conformance suite does.
 import { createHash, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';

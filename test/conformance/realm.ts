@@ -57,7 +57,7 @@ interface RegisteredClient {
 export class ScriptedRealm {
   readonly issuer: string;
   readonly subject = randomUUID();
-  /** Id of the only session at this provider. All sign-ins to the realm belong to this session. */
+  /** Id of the realm's only session. All sign-ins to the realm belong to it. */
   readonly sid = randomUUID();
   /** The key that signs tokens. */
   key: RealmKey;

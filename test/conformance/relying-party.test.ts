@@ -57,7 +57,7 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   it('oidcc-client-test-kid-absent-multiple-jwks', async () => {
     const run = await world.module({ header: { kid: undefined } });
     await run.realm.publish([await makeKey('RS256'), run.realm.key], { kid: undefined });
-    // The module also accepts a relying party that tries every key.
+    // The module would also accept a relying party that tries every key. The token handler rejects the ID token.
     await rejects(run);
   });
 
@@ -74,7 +74,8 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   });
 
   it('oidcc-client-test-nonce-invalid', async () => {
-    // The response is 400, because another person may have injected the code: the fault is then in the callback.
+    // The response is 400 and not 502: another person may have injected the code, so the callback may be at fault and
+    // not the provider.
     await rejects(await world.module({ claims: { nonce: randomUUID() } }), 400);
   });
 
@@ -83,7 +84,7 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   });
 });
 
-/** Expects that an unsigned ID token is rejected. The modules allow a relying party to reject it. */
+/** Expects that the token handler rejects an unsigned ID token. The modules allow this. */
 async function rejectsUnsigned(): Promise<void> {
   const claims = { at_hash: undefined, c_hash: undefined };
   await rejects(await world.module({ claims, alter: (_token, altered) => unsigned(altered) }));

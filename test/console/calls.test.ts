@@ -44,8 +44,8 @@ afterAll(async () => {
 });
 
 /**
- * Starts a second form service on the same database, with the real time. `forms` has a clock that is ahead, so it would
- * reject people's tokens as expired.
+ * Starts a second form service on the same database, with the real time. The service in `forms` would reject people's
+ * tokens as expired, because its clock is ahead.
  */
 async function startFormsInRealTime(): Promise<RunningService> {
   const { access, directoryUrl } = forms.platform;
@@ -96,7 +96,7 @@ async function send(method: string, path: string, body?: unknown, browser = admi
   return { ...visit, body: isJson ? JSON.parse(visit.text) : undefined };
 }
 
-/** Sends a request that must succeed. Returns the body. */
+/** Sends a request that must succeed. Returns the response body. */
 async function done<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
   const { status, text, body: answer } = await send(method, path, body);
   expect(status, `${method} ${path}: ${text}`).toBeLessThan(300);
@@ -294,7 +294,7 @@ it('a person without roles is refused every area with the reason, and a change w
     [`${form}/registers`]: 403,
     [`${form}/operations`]: 403,
     [`${configuration}/platform/form-service`]: 403,
-    // Without a role at the token handler, the token is not issued for the audience of the token handler.
+    // The person has no role at the token handler, so the token lacks the token handler's audience.
     [`${tokenHandler}/clients`]: 401,
     [`${tokenHandler}/sessions`]: 401,
   };
