@@ -1,4 +1,5 @@
-// Scrapes the product with a real Prometheus that has the chart's rules, and notes when alerts begin and end.
+// Runs a real Prometheus that scrapes the product and evaluates the chart's rules, and waits for alerts to begin and
+// end.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type PrometheusServer, startPrometheus } from '../monitoring/prometheus-server.ts';
 import { scaledRules } from './scaled-rules.ts';
@@ -14,8 +15,8 @@ export interface ActiveAlert {
 export interface AlertWatch {
   active(): Promise<ActiveAlert[]>;
   /**
-   * Waits until the alert is in one of `states` or, if the list is empty, until it is inactive. Returns the seconds
-   * that this took. Throws after `seconds`.
+   * Waits until the alert is in one of `states` or, if the list is empty, until it is inactive. Returns the waited
+   * seconds. Throws after `seconds`.
    */
   wait(alert: { alert: string; severity: string }, states: string[], seconds: number): Promise<number>;
   close(): Promise<void>;

@@ -9,7 +9,7 @@ import { refuseFormChanges } from '../support/poison.ts';
 import type { TcpGate } from '../support/tcp-gate.ts';
 import type { Job, World } from './world.ts';
 
-/** What a fault can control of the reconciler's schedule. */
+/** Lets a fault suspend the reconciler's schedule, or run the reconciler. */
 export interface Routine {
   /** While false, the reconciler does not run. */
   reconciles: boolean;
@@ -21,7 +21,7 @@ export const shut = (name: keyof World['gates']) => async (world: World) => {
   return () => world.gates[name].open();
 };
 
-/** Repeats a step. Returns the fix, which ends the repetition and waits for the last step. */
+/** Repeats a step. Returns a function that fixes the fault: it ends the repetition and waits for the last step. */
 function repeated(step: () => Promise<void>): () => Promise<void> {
   let stopped = false;
   const running = (async () => {
@@ -33,7 +33,9 @@ function repeated(step: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Freezes a gate for `frozenMs` again and again, and lets traffic through only for a moment in between. */
+/**
+ * Repeatedly freezes a gate (the TCP proxy before a dependency) for `frozenMs`, with a moment of traffic in between.
+ */
 export const stutter = (gateOf: (world: World) => TcpGate, frozenMs: number) => async (world: World) => {
   const gate = gateOf(world);
   const fix = repeated(async () => {
@@ -71,7 +73,7 @@ export const stopService = (job: Job) => async (world: World) => {
   return () => world.start(job);
 };
 
-/** Takes the CPU away from a process for most of the time, as a full node does. */
+/** Takes the CPU away from a process for most of the time, as an overloaded node does. */
 export const starve = (job: Job) => async (world: World) => {
   const pid = await world.pidOf(job);
   return repeated(async () => {
@@ -82,7 +84,7 @@ export const starve = (job: Job) => async (world: World) => {
   });
 };
 
-/** Stops a process and starts it with other settings; the fix is a restart with the usual settings. */
+/** Restarts a process with other settings. The fix restarts it with the usual settings. */
 export const restartWith = (job: Job, settings: (world: World) => Record<string, string>) => async (world: World) => {
   const usual = world.settings[job];
   await restart(world, job, { ...usual, ...settings(world) });
@@ -120,11 +122,12 @@ export async function ageKey(world: World): Promise<() => Promise<void>> {
 }
 
 /**
- * Removes the form service's registration from the configuration of the event service. A script that replaces this
- * configuration may do the same.
+ * Removes the form service's registration from the configuration of the event service, as an operator's script that
+ * replaces this configuration may do.
  */
 export async function overwriteRegistration(world: World): Promise<() => Promise<void>> {
-  // A restarted form service checks its registration after a few seconds. Later, the pauses grow to an hour.
+  // Restart the form service, so that it checks its registration within seconds. Without a restart, up to an hour
+  // passes between two checks.
   await restart(world, 'forms');
   await delay(2_000);
   const client = new pg.Client({ connectionString: world.databaseUrls.platform });
@@ -146,7 +149,7 @@ export async function startWithoutPlatform(world: World): Promise<() => Promise<
   return () => world.gates.platform.open();
 }
 
-/** Makes a draft due, and refuses changes of this draft by a trigger in the database. */
+/** Makes a draft due to be locked, and adds a database trigger that rejects every change of this draft. */
 export async function poisonDraft(world: World, routine: Routine): Promise<() => Promise<void>> {
   const pool = new pg.Pool({ connectionString: world.databaseUrls.forms, max: 1 });
   const { rows } = await pool.query<{ id: string }>(

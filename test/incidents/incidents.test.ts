@@ -11,7 +11,7 @@ import { startWorld, type World } from './world.ts';
 
 /** Seconds between two runs of the reconciler. */
 const reconcilesEvery = 10;
-/** Seconds within which an alert must fire, and within which it must end. */
+/** Seconds within which an alert must fire after the fault begins, and end after the fix. */
 const patience = 90;
 
 const chosen =

@@ -4,7 +4,7 @@ import type { Incident } from './incidents.ts';
 import { factor } from './scaled-rules.ts';
 
 export interface Measured extends Pick<Incident, 'fault' | 'alert' | 'severity'> {
-  /** Seconds from the beginning of the fault until the alert was pending; `firing`: until it fired. */
+  /** Seconds from the beginning of the fault until the alert was pending and until it fired. */
   pending: number;
   firing: number;
   /** Seconds from the fix until the alert was inactive. */

@@ -1,7 +1,7 @@
 // The chart's rules with all durations divided, so that an incident of an hour takes a minute.
 import { ruleSettings, ruleText } from '../monitoring/rules.ts';
 
-/** The number by which durations are divided: a second of an incident stands for a minute of the rules. */
+/** The number by which durations are divided: one second of an incident stands for one minute in the rules. */
 export const factor = 60;
 
 const units = { s: 1, m: 60, h: 3_600, d: 86_400 };
@@ -23,8 +23,8 @@ export function scaledRules(): string {
       /^(\s+(?:for|interval): )(\d+)([smhd])$/gm,
       (_all, before, count, unit) => `${before}${shorter(count, unit)}`,
     );
-  // The rules sum a rate per second over all evaluations, and multiply the sum by the seconds between two evaluations.
-  // Here, this is 1 s.
+  // The rules multiply a sum of per-second rates by the seconds between two evaluations. Here, evaluations are 1 s
+  // apart.
   return scaled.replaceAll(`]) * ${factor} >=`, ']) * 1 >=');
 }
 

@@ -8,7 +8,7 @@ const target = '/token-handler/targets/form-service/form/v1/forms?top=1';
 /** Maximum number of requests in flight. While a fault holds back this many requests, no further requests are sent. */
 const mostInFlight = 60;
 
-/** Number of older sessions. Each is used every 20 s, which is longer than half of the lifetime of its token. */
+/** Number of older sessions. Each is used every 20 s, when more than half of its token's lifetime has passed. */
 const mostOlder = 40;
 
 export interface Traffic {
@@ -29,7 +29,7 @@ export async function startTraffic(world: World): Promise<Traffic> {
     inFlight.add(running);
   };
   let session: SiteBrowser | undefined;
-  /** Sessions that are used from time to time, so that their tokens must be refreshed. */
+  /** Sessions that are used so rarely that each use requires a refresh of their tokens. */
   const older: SiteBrowser[] = [];
   const forms = (path: string, method: string, body?: object) => call(world, path, method, bearer, body);
   const timers = [

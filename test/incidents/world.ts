@@ -1,5 +1,5 @@
-// Runs the product for incidents: the processes of `npm start`, with a gate before each dependency. A gate causes the
-// same faults as in production: nothing listens, or nothing responds.
+// Runs the product for incidents: the processes of `npm start`, with a gate before each dependency. A gate is a TCP
+// proxy that can imitate the faults of production: nothing listens, or nothing responds.
 import { spawn } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -214,7 +214,10 @@ function run(env: Record<string, string>): Promise<void> {
   return new Promise((done) => child.once('exit', () => done()));
 }
 
-/** Finds a process by the METRICS_PORT in its environment, because its supervisor does not report the process id. */
+/**
+ * Finds a process by the METRICS_PORT in its environment, because the supervisor of `npm start` does not report process
+ * ids.
+ */
 async function pidOf(metricsPort: number): Promise<number> {
   const { readdir } = await import('node:fs/promises');
   for (const name of await readdir('/proc')) {
