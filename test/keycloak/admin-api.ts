@@ -1,5 +1,5 @@
-// The part of Keycloak's admin REST API that tests need. Throws an error with the response if a call fails, because a
-// test must not continue with an incomplete realm.
+// A client for the part of Keycloak's admin REST API that tests need. A failed call throws an error with the response,
+// because a test must not continue with an incomplete realm.
 export interface KeycloakServer {
   /** Base URL, without `/realms` and `/admin`: `http://127.0.0.1:8180/auth`. */
   url: string;
@@ -14,7 +14,7 @@ export interface AdminApi {
   find(path: string): Promise<unknown>;
 }
 
-/** Seconds for which a token is used; Keycloak's tokens live for 60. */
+/** Seconds for which a token is reused; Keycloak's tokens are valid for 60 s. */
 const tokenLifetime = 30;
 
 export function createAdminApi(server: KeycloakServer): AdminApi {

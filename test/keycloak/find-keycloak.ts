@@ -27,7 +27,7 @@ export async function findKeycloak(env: NodeJS.ProcessEnv): Promise<FoundKeycloa
   }
   const script = join(resolve(project, env.LAB || '../shared/lab'), 'keycloak.sh');
   if (!existsSync(script)) return undefined;
-  // The new Keycloak gets a free port, so that a running Keycloak is not affected.
+  // The new Keycloak listens on a free port, so that it does not disturb a Keycloak that is already running.
   const port = String(await findFreePort());
   const started = Date.now();
   process.stdout.write(`Starting a Keycloak on port ${port}…\n`);

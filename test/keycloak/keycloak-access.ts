@@ -1,5 +1,6 @@
 // Provides a test's identity provider on a real Keycloak, with the same realms, people, clients and roles as the
-// embedded one. It creates all of them through the admin API, and changes only realms that tests have created.
+// embedded identity provider. Creates all of them through the admin API, and changes only realms that tests have
+// created.
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { exportJWK, SignJWT } from 'jose';
 import { defaultRealms } from '../../dev/access/default-realms.ts';
@@ -95,7 +96,8 @@ export async function startKeycloakAccess(
       const like = defaults.find((realm) => realm.name === 'demo');
       await add({ users: [], clients: [], ...structuredClone(like), ...changes, name });
     },
-    // Keycloak's sign-in form has no button to cancel. A person can cancel only when Keycloak asks for consent.
+    // Keycloak's sign-in form has no button to cancel, so require consent: a person can cancel when Keycloak asks for
+    // it.
     cancelSignIn: async (browser, form) => {
       const path = await clientPath(admin, form.url);
       const client = { ...((await admin.call('GET', path)) as object) };

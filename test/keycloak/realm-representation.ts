@@ -17,7 +17,7 @@ export function realmRepresentation(definition: RealmDefinition): object {
     attributes: { [ownMark]: 'true' },
     accessTokenLifespan: definition.accessTokenLifetime ?? 300,
     ssoSessionIdleTimeout: definition.refreshTokenLifetime ?? 1_800,
-    // Each refresh token can be used only once. This is the harder case for the token handler.
+    // By default, each refresh token can be used only once, which is the harder case for the token handler.
     revokeRefreshToken: definition.rotateRefreshTokens ?? true,
     refreshTokenMaxReuse: 0,
     roles: {
@@ -51,7 +51,7 @@ export function clientRepresentation(client: RealmClient, audiences: string[] = 
   };
 }
 
-/** A default client scope, so that tokens of dynamically registered clients have the audiences too. */
+/** A default client scope, so that tokens of dynamically registered clients contain the audiences too. */
 export function audienceScope(audiences: string[]): object {
   return {
     name: 'platform-audiences',
@@ -77,7 +77,7 @@ export function userRepresentation({ email, name, password, roles = {} }: RealmU
     email,
     emailVerified: true,
     enabled: true,
-    // Without both names, Keycloak asks for them at the first sign-in.
+    // Without a first and a last name, Keycloak asks for them at the first sign-in.
     firstName,
     lastName: rest.join(' ') || 'Person',
     credentials: [{ type: 'password', value: password, temporary: false }],

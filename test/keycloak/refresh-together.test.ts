@@ -1,7 +1,7 @@
-// Tests the refreshes of 100 sessions of one person whose access tokens expire together. A gateway responds to some of
-// them with 504 after it has forwarded them. The realm revokes used refresh tokens, and a second use ends the sessions
-// of the same sign-in. `npm run test:keycloak` uses a real Keycloak; `npm test` the embedded identity provider and
-// fewer sessions.
+// Tests the refreshes of one person's 100 sessions when all their access tokens expire together. A gateway forwards the
+// refreshes, but responds to some of them with 504. The realm revokes used refresh tokens; a second use ends all
+// sessions of the same sign-in. `npm run test:keycloak` uses a real Keycloak. `npm test` uses the embedded identity
+// provider and fewer sessions.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
@@ -12,9 +12,12 @@ import { createAdminApi } from './admin-api.ts';
 import { keycloakOfRun } from './keycloak-of-run.ts';
 
 const keycloak = keycloakOfRun();
-/** Number of sign-ins at the identity provider, and of sessions for each sign-in. A person has at most 100 sessions. */
+/**
+ * Number of sign-ins at the identity provider, and number of sessions for each sign-in. A person has at most 100
+ * sessions.
+ */
 const [signIns, sessionsOfEach] = keycloak ? [5, 20] : [3, 8];
-/** One in this many refreshes gets 504. */
+/** Every tenth refresh gets 504. */
 const failing = 10;
 
 let platform: TestPlatform;

@@ -5,8 +5,8 @@ import { ownMark } from './realm-representation.ts';
 const realms = ['core', 'demo'];
 
 /**
- * Deletes the realms. If `areOurs` is false, throws for a realm that no test has created, because a Keycloak that is
- * given by URL may contain other realms of these names.
+ * Deletes the realms. If `areOurs` is false, throws for a realm that no test has created, because a Keycloak given by
+ * URL may contain other realms with these names.
  */
 export async function removeTrialRealms(keycloak: KeycloakServer, { areOurs }: { areOurs: boolean }): Promise<void> {
   const admin = createAdminApi(keycloak);

@@ -1,5 +1,5 @@
-// Runs the steps of the trial in docs/operations.md as they are written there, with a real Keycloak. Processes of this
-// machine stand in for the cluster: kubectl only keeps the Secret, and the last step runs the script of `helm test`.
+// Runs the steps of the trial in docs/operations.md unchanged, with a real Keycloak. Processes of this machine stand in
+// for the cluster: a fake kubectl stores the Secret, and the last step runs the script of `helm test`.
 // test/cluster/trial.test.ts runs the same steps on a cluster.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ const root = join(import.meta.dirname, '../..');
 const values = parse(readFileSync(join(root, 'charts/formgate/examples/trial.yaml'), 'utf8'));
 const keycloak = keycloakOfRun() as KeycloakServer;
 
-/** Functions that release what the test has opened. They are called in the reverse order. */
+/** Cleanup functions, called in reverse order. */
 const opened: (() => unknown)[] = [];
 let folder: string;
 beforeAll(async () => {
@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 
 /**
- * The part of kubectl that docs/operations.md uses: it keeps the Secret that is applied, and prints a key of this
+ * A fake kubectl with the commands that docs/operations.md uses: it stores the applied Secret, and prints a key of this
  * Secret.
  */
 const kubectl = `#!/usr/bin/env node

@@ -1,5 +1,5 @@
-// Tests the whole life of a client and its sessions. `npm test` uses the embedded identity provider, and `npm run
-// test:keycloak` a real Keycloak.
+// Tests the whole life of a client and its sessions. `npm test` uses the embedded identity provider. `npm run
+// test:keycloak` uses a real Keycloak.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { findFreePort } from '../../dev/listen.ts';
@@ -66,7 +66,7 @@ describe('a session', () => {
     const response = await call(world, administrator);
     expect(response.status).toBe(200);
     expect(JSON.parse(response.text).clients).toHaveProperty('web');
-    // The person has no role at the configuration service. The response of this service, 403, is forwarded unchanged.
+    // The person has no role at the configuration service. The token handler forwards this service's 403 unchanged.
     const { browser } = await world.signIn(createSiteBrowser(), { email: 'alice@example.com' });
     expect(await status(world, browser)).toBe(403);
   });
@@ -128,7 +128,7 @@ describe('a logout at the identity provider, with PUBLIC_URL', () => {
   beforeAll(async () => {
     const port = await findFreePort();
     world = await startWorld({ PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` });
-    // The client was registered before, without a back-channel address.
+    // Register the client again, because its earlier registration has no back-channel logout address.
     await world.handler.register('web');
   });
   afterAll(() => world.close());
