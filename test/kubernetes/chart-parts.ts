@@ -1,5 +1,5 @@
-// Reads the CustomResourceDefinition of CoreClients and the rules of the Role from the chart's templates, which are
-// plain YAML apart from separate lines in the template language.
+// Reads the CustomResourceDefinition of CoreClients and the rules of the Role from the chart's templates. These
+// templates are plain YAML, except for whole lines in Helm's template language.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { V1CustomResourceDefinition, V1PolicyRule } from '@kubernetes/client-node';

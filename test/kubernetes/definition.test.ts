@@ -1,5 +1,5 @@
-// Tests the CustomResourceDefinition of CoreClients on a real API server: what it accepts, what it rejects with which
-// message, and its defaults.
+// Tests the CustomResourceDefinition of CoreClients on a real API server: its defaults, which resources it accepts, and
+// with which message it rejects others.
 import { ApiException, ApiextensionsV1Api } from '@kubernetes/client-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { coreClientsDefinition } from './chart-parts.ts';

@@ -1,6 +1,5 @@
 // Tests a sync while the API server or the configuration service fails. The sync reports the failure in one clear line.
-// It leaves everything unchanged that depends on data which it could not read, and still maintains the client
-// builder-preview.
+// It changes nothing that depends on data that it could not read, and still maintains the core client builder-preview.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiCall, ApiFault } from './api-proxy.ts';
 import { reconcilerRules } from './chart-parts.ts';
@@ -22,7 +21,7 @@ const isList = ({ method }: ApiCall) => method === 'GET';
 const isStatus = ({ method }: ApiCall) => method === 'PATCH';
 const isEvent = ({ method }: ApiCall) => method === 'POST';
 
-/** Breaks the first `times` calls that match. Returns the list of the broken calls, which grows with each of them. */
+/** Breaks the first `times` calls that match. Returns a list to which each broken call is added. */
 function breakCalls(matches: (call: ApiCall) => boolean, fault: ApiFault, times = Number.POSITIVE_INFINITY) {
   const broken: ApiCall[] = [];
   world.lab.proxy.breakWith((call) => {
@@ -158,8 +157,8 @@ describe('a status that cannot be written', () => {
       failure: `${patch}: the API server is busy (429)`,
     },
     { title: 'responds with 503', fault: { status: 503 }, failure: `${patch}: the API server failed (503)` },
-    // If the API server rejects a single status (422), its resource is quarantined: see
-    // reconciler/core-clients/refusals.test.ts.
+    // Not tested here: if the API server rejects the status of a single resource (422), the resource is quarantined.
+    // See reconciler/core-clients/refusals.test.ts.
     {
       title: 'denies it',
       fault: { status: 403 },
@@ -290,8 +289,8 @@ describe('an account that lacks a verb', () => {
     await world.sync();
     await world.lab.allow(reconcilerRules().filter(({ resources }) => !resources?.includes(resource)));
     try {
-      // Retry, because the API server's authorizer needs a moment to read the Role. The changes make each attempt write
-      // a status and report a repair.
+      // Retry, because the API server's authorizer needs a moment to read the changed Role. Before each attempt, change
+      // the resource and empty the configuration, so that the sync has to write a status and report a repair.
       await expect
         .poll(async () => {
           await world.lab.patch('a', { spec: { description: String(Math.random()) } });
@@ -340,7 +339,8 @@ describe('a failure of the configuration service', () => {
   });
 
   it('for a single client, which it rejects, affects no other client and does not fail the run', async () => {
-    // The API server accepts this description. The platform's definition is stricter than that of the chart.
+    // The API server accepts the long description, but the platform rejects it, because the platform's definition is
+    // stricter than the chart's.
     for (const name of ['a', 'b']) await world.lab.create(name, spec);
     await world.lab.create('long', { ...spec, description: 'x'.repeat(600) });
     await world.define({ maxDescription: 500 });

@@ -1,5 +1,6 @@
-// Creates a namespace in the cluster of the run, with the CustomResourceDefinition of CoreClients and an account with
-// the chart's Role, behind a proxy that can break calls. Rejects a cluster that already contains other CoreClients.
+// Creates a namespace in the cluster of this test run, with the CustomResourceDefinition of CoreClients and an account
+// with the chart's Role, behind a proxy that can break calls. Rejects a cluster that already contains other
+// CoreClients.
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -229,7 +230,8 @@ async function createAccount(admin: KubeConfig, namespace: string): Promise<stri
 }
 
 /**
- * Replaces the rules of the Role of the reconciler's account. The API server's authorizer needs a moment to read them.
+ * Replaces the rules in the Role of the reconciler's account. The API server's authorizer needs a moment to read the
+ * new rules.
  */
 async function replaceRole(admin: KubeConfig, namespace: string, rules: V1PolicyRule[]): Promise<void> {
   const rbac = admin.makeApiClient(RbacAuthorizationV1Api);

@@ -1,4 +1,4 @@
-// Measures the cost of a sync with a thousand CoreClients, of which none or one has changed.
+// Measures the cost of a sync of a thousand CoreClients, if none or one of them has changed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SyncWorld, startSyncWorld } from './sync-world.ts';
 
@@ -44,7 +44,7 @@ describe('a thousand CoreClients', () => {
 
   it('without changes cause no write, and take less than 2 s', async () => {
     const times: number[] = [];
-    // Other work on this machine, such as that of the API server, may slow a sync down for a while.
+    // Repeat the sync, because other work on this machine, such as the API server's, may slow some runs down.
     for (let run = 0; run < 3 || (run < 12 && Math.min(...times) >= 2_000); run += 1) {
       const { writes, clusterWrites, counts, milliseconds } = await world.sync();
       expect({ writes, clusterWrites }).toEqual({ writes: [], clusterWrites: [] });

@@ -49,7 +49,10 @@ export interface SyncWorld {
   sync(settings?: SyncSettings): Promise<Synced>;
   /** Returns the property `clients` of the core configuration. */
   clients(): Promise<Record<string, Record<string, unknown>>>;
-  /** Replaces the whole configuration of the token handler, of core or of a tenant, as an administrator would. */
+  /**
+   * Replaces the token handler's whole configuration as an administrator would: a tenant's or, without `tenantId`, the
+   * core configuration.
+   */
   configure(configuration: unknown, tenantId?: string): Promise<void>;
   /** Replaces the definition of core clients at the configuration service, possibly with a stricter one. */
   define(rules: { maxDescription?: number }): Promise<void>;
@@ -92,7 +95,7 @@ export async function startSyncWorld(): Promise<SyncWorld> {
     log: captureLog().log,
     env: {
       DIR_PLATFORM_CONFIGURATION_SERVICE_V2: `${proxy.url}/configuration/v2`,
-      // The services that the examples name. No test calls them.
+      // Upstreams that the example CoreClients name. No test calls them.
       ...Object.fromEntries(knownUpstreams.map((name) => [name, 'http://upstream.example.org'])),
     },
   });

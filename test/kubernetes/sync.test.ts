@@ -274,7 +274,7 @@ describe('a CoreClient that is not accepted', () => {
 
   it('because an older one has the same client id is accepted after the older one is deleted', async () => {
     await world.lab.create('z-older', { ...spec, clientId: 'permits' });
-    // Creation times have a resolution of one second, so wait until the next CoreClient gets a later one.
+    // Creation times have a resolution of one second, so wait until the next CoreClient gets a later creation time.
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     await world.lab.create('a-newer', { ...spec, clientId: 'permits', keycloakLogout: false });
     const { failures } = await world.sync();
