@@ -66,7 +66,7 @@ it('every metric that documents, the chart, its rules or tests name exists', () 
   const known = new Set([...catalogue.flatMap(seriesOf), ...rules().flatMap(({ record }) => record ?? [])]);
   // In OpenMetrics, the TYPE line of a counter omits the suffix _total.
   for (const { name } of catalogue) known.add(name.replace(/_total$/, ''));
-  // These names are not metrics: the cookie of sessions, and a name that a test expects to be reported.
+  // These names are not metrics: the session cookie, and a misspelt name in a test that expects an error for it.
   for (const name of ['formgate_session', 'formgate_typo_total']) known.add(name);
   // A command may name only a prefix, to search for all metrics that begin with it.
   const isKnown = (name: string) => known.has(name) || [...known].some((one) => one.startsWith(`${name}_`));

@@ -8,7 +8,7 @@ import type * as stateTimeline from '@grafana/grafana-foundation-sdk/statetimeli
 import type * as table from '@grafana/grafana-foundation-sdk/table';
 import type * as timeSeries from '@grafana/grafana-foundation-sdk/timeseries';
 
-/** The type of T in JSON: a member of a string enum becomes its text, and methods are left out. */
+/** The type of T in JSON: a string enum becomes the texts of its members, and methods are left out. */
 type Json<T> = 0 extends 1 & T
   ? T
   : T extends string

@@ -1,5 +1,5 @@
-// Checks the dashboards of the chart: they are up to date, every metric is on a dashboard or in the list of those left
-// out, and each panel has a question, a unit that fits its query, and runbooks that exist.
+// Checks the dashboards of the chart: they are up to date, every metric is on a dashboard or in the list of omitted
+// metrics. Each panel has a question, a unit that fits its query, and runbooks that exist.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -101,7 +101,7 @@ describe.each(dashboards.map((dashboard) => [dashboard.title, dashboard.panels])
   });
 });
 
-/** Derives the unit from the query alone, not from the code that wrote it. */
+/** Derives the units from the query alone, independently of the code that generates the dashboards. */
 function unitsOf(expr: string): RegExp {
   const [, metric = ''] = /([a-zA-Z_:][\w:]*)\{/.exec(expr) ?? [];
   if (/^\(*60 \* sum.*rate\(/.test(expr)) return /^cpm$/;

@@ -22,7 +22,7 @@ interface Selected {
   value: string;
 }
 
-/** Returns the metric of a series: the name without the suffix that the series of a histogram have. */
+/** Returns the metric of a series: its name without the suffix of a histogram's series. */
 const metricOf = (series: string) => series.replace(/_(?:bucket|sum|count)$/, '');
 
 /**
@@ -60,8 +60,8 @@ function unknownIn(selected: Selected): string[] {
   return wanted.filter((one) => !selects(one));
 }
 
-// Labels that are not checked: those of Prometheus and of our recording rules, and `le`. The schema of the chart's
-// values lists the values of `le`.
+// Labels that are not checked: the labels of Prometheus and of our recording rules, and `le`, which is checked by the
+// schema of the chart's values.
 const ofScrapes = new Set(['namespace', 'release', 'job', 'pod', 'le', 'sli', 'alertname', 'alertstate']);
 
 const sources: [string, string[]][] = [

@@ -92,7 +92,7 @@ async function abortUpload(publicUrl: string, browser: SiteBrowser): Promise<voi
   upload.destroy();
 }
 
-/** Reads a register without a token, and exceeds the number of reads that one address may make in a minute. */
+/** Reads a register without a token, more often than one address may do in a minute. */
 async function tooManyReads(publicUrl: string): Promise<void> {
   const entries = `${publicUrl}/form/v1/registers/countries/entries?${new URLSearchParams({ tenantId: demoTenant })}`;
   const read = async () => void (await (await fetch(entries)).arrayBuffer());

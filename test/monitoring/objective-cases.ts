@@ -1,9 +1,12 @@
-// Situations for the alerts of the objectives: burn rates that must raise an alert, and burn rates that must not.
+// Situations for the alerts about service level objectives: burn rates that must raise an alert, and burn rates that
+// must not.
 import { type AlertCase, counter, type Part, series } from './series.ts';
 
 type Traffic = { good: Part[]; bad: Part[] };
 
-/** Builds the metrics of an indicator for requests that meet the objective and requests that do not. */
+/**
+ * A service level indicator. Builds its metrics for given numbers of requests that meet and that miss the objective.
+ */
 interface Indicator {
   alert: string;
   sli: string;
@@ -71,8 +74,8 @@ function casesOf(indicator: Indicator): AlertCase[] {
   const { alert, sli } = indicator;
   const critical = { severity: 'critical', sli };
   const warning = { severity: 'warning', sli };
-  // Counts only critical alerts. The history of these cases is so short that the long windows of the warning would
-  // contain nothing but the incident.
+  // Counts only critical alerts: the history of these cases is so short that the long windows of warnings would contain
+  // only the incident.
   const one = (when: string, traffic: Traffic, at: number, firing: Record<string, string>[]): AlertCase => ({
     ...{ alert, when, at, firing, severity: 'critical' },
     series: indicator.series(traffic),

@@ -80,7 +80,7 @@ async function configuration(): Promise<string> {
   return JSON.stringify({ scrape_configs: scrapes, rule_files: ['rules.yml'] });
 }
 
-/** Creates an overdue draft that Postgres refuses to change, which the reconciler puts into quarantine. */
+/** Creates an overdue draft that Postgres refuses to change, and that the reconciler therefore quarantines. */
 async function addBrokenForm(databaseUrl: string): Promise<void> {
   const pool = new pg.Pool({ connectionString: databaseUrl });
   try {
@@ -206,7 +206,7 @@ function replaceVariables(expr: string, values: Record<string, string>): string 
   return expr.replace(/\$(?:\{(\w+)\}|(\w+))/g, (text, braced, plain) => values[braced ?? plain] ?? text);
 }
 
-/** Panels that may show 0. They count what does not happen in this test, or happens only on a busy machine. */
+/** Panels that may show 0. They count events that do not happen in this test, or only on a busy machine. */
 const mayBeEmpty = new Set([
   'formgate-background: Core clients by condition A',
   'formgate-form-service: Server errors by route A',

@@ -9,7 +9,9 @@ export interface Outcome {
   output: string;
 }
 
-/** Runs a program with files in a separate folder. Throws an error of one line if the program is not installed. */
+/**
+ * Runs a program in a temporary folder with these files. Throws an error of one line if the program is not installed.
+ */
 export async function runWithFiles(
   program: 'promtool' | 'amtool',
   args: string[],

@@ -49,7 +49,7 @@ export interface RuleFile {
   groups: { name: string; interval: string; rules: Rule[] }[];
 }
 
-/** Returns all rules of a file, in order; by default of the chart's. */
+/** Returns all rules of a file in order; by default, the chart's rules. */
 export function rules({ groups }: RuleFile = parse(ruleText())): Rule[] {
   return groups.flatMap((group) => group.rules);
 }

@@ -89,7 +89,7 @@ it('a token handler has fewer than 3,000 series', { timeout }, async () => {
     upstream: targetUrn('api:v1'),
   }));
   const world = await startTargetWorld({
-    // The replica must find the session, so it is stored in Redis.
+    // Store the session in Redis, so that the second replica finds it too.
     store: 'redis',
     client: { targets: [{ id: 'api', upstream: targetUrn('api:v1') }, ...given] },
     env: { TARGET_SESSION_LIMIT: '1000000', TARGET_ADDRESS_LIMIT: '1000000' },

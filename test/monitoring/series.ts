@@ -89,7 +89,7 @@ function alertSeries(alertname: string, labels: Record<string, string>): string 
 export const critical = { severity: 'critical' };
 export const warning = { severity: 'warning' };
 
-/** The seconds of a day. */
+/** Seconds in a day. */
 export const day = 86_400;
 
 /** Labels of a pod of the token handler. */
