@@ -1,8 +1,8 @@
-// Lists the security-critical modules: those that mutation tests should cover.
+// Lists the security-critical modules, which mutation tests should cover.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Folders whose files decide who may do what, or keep secrets. */
+/** Folders with code that authorizes requests or protects secrets. */
 const criticalFolders = [
   'src/token-handler/targets',
   'src/token-handler/sessions',
@@ -26,7 +26,7 @@ const criticalFiles = [
   'src/platform-server/notifications/policy.ts',
   'src/platform-server/tenants/policy.ts',
 ];
-/** Files of those folders that only count or describe. */
+/** Files of these folders that are not security-critical, such as tests, metrics, schemas and logs. */
 const uncritical = /(?:\.test|-metrics|\/metrics|\/migrations|\/schema|-log|-audit)\.ts$/;
 
 /** Returns the paths of all security-critical modules, sorted. */

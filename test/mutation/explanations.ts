@@ -1,4 +1,5 @@
-// Explains why each change of the code that no test noticed does no harm. A test compares this list with the results.
+// Explains for each survivor (a change of the code that no test noticed) why it does no harm. mutation.test.ts compares
+// this list with the results.
 import { auth } from './explanations/auth.ts';
 import { clients } from './explanations/clients.ts';
 import type { Explanation } from './explanations/explanation.ts';

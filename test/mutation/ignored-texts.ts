@@ -1,5 +1,6 @@
 // A plugin that tells Stryker not to mutate texts that only people read: messages of errors and problems, details of
-// validation issues and log messages. Programs do not depend on them; other tests check that they contain no secret.
+// validation issues and log messages. Programs do not depend on these texts, and other tests check that the texts
+// contain no secret.
 
 /** The parts of a Babel path (https://babeljs.io/docs/babel-traverse) that the plugin reads. */
 interface Path {

@@ -1,6 +1,7 @@
 // `npm run mutation -- <shard>|all|report [--fresh]`: changes the security-critical modules one expression at a time
-// with Stryker, runs the tests of the shard against each change, stores the result in test/mutation/results and writes
-// docs/mutation.md. Results of unchanged code and tests are reused, except survivors; `--fresh` reuses nothing.
+// with Stryker, runs the tests of the shard (shards.ts) against each change, stores the result in test/mutation/results
+// and writes docs/mutation.md. Results of unchanged code and tests are reused, except survivors; `--fresh` reuses
+// nothing.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,8 +33,8 @@ function strykerOptions(name: string, shard: Shard): object {
     jsonReporter: { fileName: join(cache, `${name}-report.json`) },
     ignorePatterns: ['web/dist', 'release', 'coverage', '.formgate', 'test/mutation/results'],
     disableTypeChecks: false,
-    // A file that does not exist: Stryker rewrites an existing one with functions that TypeScript 7 no longer has. None
-    // of the tests needs the file.
+    // This file must not exist: Stryker would rewrite an existing file with functions that TypeScript 7 no longer has.
+    // No test needs a tsconfig file.
     tsconfigFile: 'none.json',
   };
 }
@@ -42,8 +43,8 @@ async function runShard(name: string, shard: Shard, isFresh: boolean): Promise<v
   mkdirSync(cache, { recursive: true });
   const incremental = join(cache, `${name}.json`);
   if (isFresh) rmSync(incremental, { force: true });
-  // Remove the survivors from the stored report. Otherwise, Stryker would reuse a survivor that has no coverage by
-  // test, even if a new test kills it.
+  // Remove the survivors from the stored report. Otherwise, Stryker would reuse the result of a survivor for which it
+  // has no coverage by test, even if a new test kills the survivor.
   if (existsSync(incremental)) writeFileSync(incremental, JSON.stringify(withoutSurvivors(readReport(incremental))));
   const configuration = join(cache, `${name}.config.json`);
   writeFileSync(configuration, JSON.stringify(strykerOptions(name, shard)));

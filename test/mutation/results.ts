@@ -38,7 +38,7 @@ export interface ModuleResult {
   uncovered: number;
   /** Number of mutants in texts that only people read. The tests are not run with these mutants. */
   ignored: number;
-  /** Number of mutants with which the test file could not be loaded. They count neither as killed nor as survivors. */
+  /** Number of mutants that prevented the test file from loading. They do not count as killed or as survivors. */
   unloadable: number;
   survivors: Survivor[];
 }

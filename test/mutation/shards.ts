@@ -1,5 +1,6 @@
-// The security-critical modules in shards: which files are mutated together, and which tests must notice the changes.
-// Tests that need no server come first, because each mutant runs every test that covers it.
+// Divides the security-critical modules into shards. A shard lists the files that are mutated together, and the tests
+// that must notice the changes. Tests that need no server come first, because each mutant runs every test that covers
+// it.
 
 export interface Shard {
   /** Files that are mutated. */
