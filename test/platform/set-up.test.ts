@@ -1,5 +1,5 @@
-// Runs the steps of docs/platform.md as they are written there, against a platform that knows nothing of Formgate and
-// behaves as the reference implementation does.
+// Runs the steps of docs/platform.md unchanged, against a platform that behaves like the reference implementation and
+// has no configuration for Formgate yet.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,8 +24,8 @@ const blocks = [...page.matchAll(/^ {3}```(?<language>\w+)\n(?<text>[\s\S]*?)^ {
 }));
 const commands = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text);
 /**
- * Milliseconds for which the services cache data. The real services cache data for ten hours, in which access tokens
- * would expire.
+ * Milliseconds for which the platform's services cache data. The real services cache data for ten hours; access tokens
+ * would expire before this test could see new data.
  */
 const cache = 2 * 60_000;
 

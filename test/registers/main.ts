@@ -1,6 +1,7 @@
-// `npm run test:registers`: runs the register suites against a configuration service that they know only by its URL. It
-// is the service that REGISTER_SUITE_… names (test/support/registers.ts) or, by default, this repository's platform
-// server in a separate process, with the behavior of the reference implementation. Arguments are passed to vitest.
+// `npm run test:registers`: runs the register suites against a configuration service that they know only by its URL.
+// The variables REGISTER_SUITE_… name this service (test/support/registers.ts). By default, it is this repository's
+// platform server in a separate process, with the behavior of the reference implementation. Arguments are passed to
+// vitest.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
