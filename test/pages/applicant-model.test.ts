@@ -1,5 +1,5 @@
-// Tests the model of a form: pages, fields, rules, findings and messages, registers, and the comparison of two
-// versions.
+// Tests the model of a form in the applicant's pages: pages, fields, rules, findings and messages, registers, and the
+// comparison of two versions.
 import { describe, expect, it } from 'vitest';
 import { addressOf, fragmentOf, hashOf } from '../../web/apply/address.ts';
 import { merge } from '../../web/apply/model/conflict.ts';

@@ -1,5 +1,5 @@
-// Starts a form service with the applicant's pages and the intake application, and a browser whose pages fail a test if
-// they break their policy, log an error or have a violation that axe finds.
+// Starts a browser, and a form service with the applicant's pages and the intake application. A test can check that no
+// page broke its content security policy, logged an error or has a violation that axe finds.
 
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { businessLicence } from '../../dev/demo-data/business-licence.ts';
@@ -17,7 +17,7 @@ const fixed = { reducedMotion: 'reduce', deviceScaleFactor: 1, timezoneId: 'UTC'
 export interface ApplicantPage {
   page: Page;
   context: BrowserContext;
-  /** What the browser complained about, except the expected statuses of requests. */
+  /** Errors and policy violations that the browser reported, without expected ones such as the statuses of requests. */
   complaints: string[];
 }
 
@@ -73,12 +73,14 @@ async function createRegister({ forms }: TestApply): Promise<void> {
 }
 
 /**
- * Messages that do not indicate a fault. The browser reports every status above 399, every lost connection, and that
- * the test's service has no TLS.
+ * Messages that do not indicate a fault: the browser reports every status above 399, every lost connection, and the
+ * missing TLS of the test's service.
  */
 const expected = /^(?:Failed to load resource|The Cross-Origin-Opener-Policy header has been ignored)/;
 
-/** Turns each violation of the policy into an error of the page, because the test is notified of errors. */
+/**
+ * Turns each violation of the content security policy into an error of the page, because tests get the page's errors.
+ */
 const reportViolations = `addEventListener('securitypolicyviolation', (event) => setTimeout(() => {
   throw new Error('The policy forbids ' + event.violatedDirective + ' ' + event.blockedURI);
 }))`;

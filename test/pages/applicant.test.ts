@@ -22,8 +22,8 @@ async function start(page: Page, definition: string): Promise<string> {
 }
 
 test('an applicant begins a form, goes on in another browser with an emailed code, and submits it', async () => {
-  // The first browser ignores the pages' policy, which forbids scripts such as axe. The second browser keeps the
-  // policy.
+  // The first browser ignores the pages' content security policy, because the policy forbids scripts such as axe. The
+  // second browser enforces the policy.
   const first = await world.open({ bypassCSP: true, colorScheme: 'dark', viewport: { width: 320, height: 640 } });
   const email = await start(first.page, 'business-licence');
   await first.page.getByLabel('Name of the business').fill('Northern Lights Bakery');

@@ -1,5 +1,5 @@
-// Tests that the actions of the console can be read from its sources. all/console-pages.test.ts tests that each has
-// run.
+// Tests that the actions of the console can be read from its sources. all/console-pages.test.ts tests that each action
+// has run.
 import { expect, it } from 'vitest';
 import { ConsoleCoverage, listConsoleActions } from './console-actions.ts';
 

@@ -1,5 +1,5 @@
-// Lists every action of the console: each event handler in its sources that a person can trigger. Finds out from the
-// browser's coverage data which actions ran.
+// Lists every action of the console: each event handler in its sources that a person can trigger. Uses the browser's
+// coverage data to find out which actions ran.
 import { readdirSync, readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import { join } from 'node:path';
@@ -9,17 +9,20 @@ export interface ConsoleAction {
   /** File below web/console, line, and name of the event, such as `home.tsx:12 onClick`. */
   name: string;
   file: string;
-  /** The range from the event's name to the function's body. A source map says that the function starts within it. */
+  /**
+   * The range from the event's name to the function's body. According to a source map, the function starts within this
+   * range.
+   */
   head: [from: number, to: number];
 }
 
 const sources = join(import.meta.dirname, '../../web/console');
-/** Events that no person causes, or that change only what is shown. */
+/** Events that need no test, because no person causes them or because they change only the display. */
 const passive = new Set(['onScroll', 'onDragOver']);
 
 /**
- * Returns all actions of the console. Throws if a handler is neither a function nor the name of one, because its calls
- * could not be counted.
+ * Returns all actions of the console. Throws if a handler is not a function or the name of a function, because its
+ * calls could not be counted.
  */
 export function listConsoleActions(): ConsoleAction[] {
   const files = readdirSync(sources, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.tsx'));
@@ -38,7 +41,7 @@ function actionsOf(file: string): ConsoleAction[] {
     const value = functionOf(handler.value, functions);
     if (value === undefined) return [];
     if (!isFunction(value)) throw new Error(`${name}: write a function, or the name of a function or property`);
-    // For a function without parameters, a source map says that it starts at the name of its variable.
+    // According to a source map, a function without parameters starts at the name of its variable.
     const declared = nodes.find(({ type, init }) => type === 'VariableDeclarator' && init === value);
     const { start } = value === handler.value ? node : (declared ?? value);
     return [{ name, file, head: [start, isNode(value.body) ? value.body.start : value.end] }];
@@ -78,7 +81,7 @@ function handlerOf(node: Node): { event: string; value: unknown } | undefined {
   if (!/^on[A-Z]/.test(event) || passive.has(event)) return undefined;
   const given = node.value;
   const value = isNode(given) && given.type === 'JSXExpressionContainer' ? given.expression : given;
-  // A member without a function is not a handler. It may belong to a destructuring pattern, for example.
+  // A member without a function is not a handler, but for example a part of a destructuring pattern.
   return node.type === 'Property' && !isFunction(value) ? undefined : { event, value };
 }
 
@@ -95,13 +98,15 @@ function functionOf(value: unknown, functions: Map<string, Node>): unknown {
   return value.type === 'CallExpression' ? found?.body : found;
 }
 
-/** What a browser reports about the functions of one script, as in the Chrome DevTools Protocol. */
+/** A browser's coverage report for the functions of one script, as in the Chrome DevTools Protocol. */
 export interface ScriptCoverage {
   url: string;
   functions: { ranges: { startOffset: number; endOffset: number; count: number }[] }[];
 }
 
-/** Remembers which functions of the built console ran. `folder` has its scripts and their maps. */
+/**
+ * Remembers which functions of the built console ran. `folder` contains the console's scripts and their source maps.
+ */
 export class ConsoleCoverage {
   readonly #folder: string;
   /** Ranges of the functions that ran, as `start end`, keyed by the script's file name. */

@@ -1,4 +1,4 @@
-// Tests that a curl command is safe to paste into a shell, whatever the data is.
+// Tests that a curl command is safe to paste into a shell, even if the data is hostile.
 import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { curlOf } from '../../web/console/api/curl.ts';

@@ -1,5 +1,5 @@
-// Tests that form data is shown under the labels of its definition, and that no definition or data can break this
-// display. Also tests a filter that the console's own fields cannot produce.
+// Tests that the console shows form data under the labels of the form definition, and that no definition or data can
+// break this display. Also tests a filter that the console's own fields cannot produce.
 import { expect, it } from 'vitest';
 import { filterOf, listRequest } from '../../web/console/forms/form-filter.ts';
 import { labelledData } from '../../web/console/forms/labelled-data.ts';

@@ -1,4 +1,5 @@
-// Tests that the editor changes only what was edited in a definition, and shows each problem at its control and line.
+// Tests that the editor changes only the edited members of a definition, and shows each problem at its control and
+// line.
 import { expect, it } from 'vitest';
 import {
   definitionOf,

@@ -1,4 +1,4 @@
-// Tests the paths through the console that people take most. Starts without a session, and ends without one.
+// Tests the paths through the console that people take most. The tests begin and end without a session.
 import type { Page } from 'playwright-core';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { ConsoleSuite } from './console-suite.ts';
@@ -85,7 +85,7 @@ export function testPaths(suite: ConsoleSuite): void {
       const page = await suite.context.newPage();
       onTestFinished(() => page.close());
       let isEnding = true;
-      // Only the reported expiry is scripted. The session itself does not end.
+      // The test changes only the reported expiry; the session itself does not end.
       await page.route('**/token-handler/sessions', async (route) => {
         const response = await route.fetch();
         if (!response.ok()) return route.fulfill({ response });

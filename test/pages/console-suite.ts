@@ -3,7 +3,7 @@ import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest';
 import { type ConsoleWorld, settled, startConsoleWorld } from './console-world.ts';
 
-/** What the tests of the console share. The members can be used only while tests run. */
+/** The environment that the tests of the console share. Its members can be used only while tests run. */
 export interface ConsoleSuite {
   readonly world: ConsoleWorld;
   readonly context: BrowserContext;
@@ -20,8 +20,8 @@ interface Options {
 }
 
 /**
- * Registers hooks that start everything before the first test, stop it after the last test, and check the complaints
- * after each test.
+ * Registers hooks that start everything before the first test, stop everything after the last test, and check after
+ * each test that no page caused a complaint.
  */
 export function useConsole({ isSignedIn = true, onContext }: Options = {}): ConsoleSuite {
   let world: ConsoleWorld;

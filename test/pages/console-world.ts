@@ -21,7 +21,7 @@ export interface ConsoleWorld {
   pool: pg.Pool;
   /** Pool of connections to the token handler's database. */
   handlerPool: pg.Pool;
-  /** Everything that the watched pages did wrong so far. */
+  /** Errors and violations of the watched pages so far. */
   complaints: string[];
   /** Opens a browser context whose pages are watched. */
   context(options?: BrowserContextOptions): Promise<BrowserContext>;
@@ -148,7 +148,7 @@ async function createForm(api: ConsoleWorld['api'], data: object): Promise<strin
   return id;
 }
 
-/** Matches what no page may be able to read: a JSON Web Token, or a member that contains a token. */
+/** Matches data that no page may be able to read: a JSON Web Token, or a JSON member that contains a token. */
 const tokenPattern = /eyJ[\w-]{10,}\.eyJ|"(?:access|refresh|id)_token"/;
 
 async function openContext(browser: Browser, complaints: string[], options: BrowserContextOptions = {}) {
@@ -209,10 +209,10 @@ interface Violation {
   nodes: { html: string }[];
 }
 
-/** Resolves when nothing on the page is loading or being checked. */
+/** Resolves when the page no longer shows that something is loading or being checked. */
 export async function settled(page: Page): Promise<void> {
   const text = "document.querySelector('#page')?.textContent || 'Loading …'";
-  // The policy forbids `waitForFunction`, which evaluates the text in the page.
+  // Poll, because the content security policy forbids `waitForFunction`, which evaluates its text in the page.
   for (const deadline = Date.now() + 30_000; ; await delay(20)) {
     const shown = await page.evaluate<string>(text);
     if (!/Loading …|Checking …|One moment/.test(shown)) return;

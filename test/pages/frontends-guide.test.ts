@@ -1,5 +1,5 @@
-// Tries the configurations of docs/frontends.md: the proxies of Vite and Angular, the page and the Ingress.
-// test/faults/nginx.test.ts tries nginx.
+// Tests the configurations in docs/frontends.md: the proxies of Vite and Angular, the page and the Ingress.
+// test/faults/nginx.test.ts tests nginx.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -63,7 +63,7 @@ async function signInThrough(proxy: Proxy): Promise<void> {
     const rewrite = entry.rewrite ?? ((url: string) => url.replace(new RegExp(pattern), text));
     return [path, { ...entry, rewrite, target: world.site }];
   });
-  // The name is a variable, so that the compiler does not look for Vite, which is a package of web/.
+  // The name is in a variable, so that the compiler does not look for Vite, which is installed only in web/.
   const name = 'vite';
   const vite = (await import(name)) as Vite;
   const server = await vite.createServer({

@@ -1,10 +1,12 @@
-// Schemas and form data beyond the corpus of test/fixtures/definitions, where two validators are likely to differ.
+// Schemas and form data, in addition to the corpus of test/fixtures/definitions, on which two validators are likely to
+// differ.
 
 export interface Example {
   schema: unknown;
   data: readonly unknown[];
   /**
-   * True if only the validity of the data is compared, because the form service has more findings about the same fault.
+   * True if only the validity of the data is compared, because the form service reports more findings about the same
+   * fault.
    */
   comparesValidity?: boolean;
 }

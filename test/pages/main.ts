@@ -1,5 +1,5 @@
 // `npm run test:pages -- [files]`: tests every page and state in the system's Chromium, including those that `npm test`
-// leaves out. `files` are parts of the paths of test files; by default, all files run.
+// leaves out. `files` are substrings of test file paths; by default, all files run.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 

@@ -1,4 +1,4 @@
-// Measures what a browser loads first, and checks that no page contains a schema compiler.
+// Measures how many bytes a browser loads first, and checks that no page contains a schema compiler.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// Tests that all texts for applicants can be read at the age of twelve, by a measure that counts words and syllables.
+// Tests that a person aged twelve can read all texts for applicants, by a measure that counts words and syllables.
 // readability.ts describes the limits of this measure.
 import Handlebars from 'handlebars';
 import { describe, expect, it } from 'vitest';
@@ -11,7 +11,8 @@ import { french } from '../../web/apply/texts/fr.ts';
 import { countsOf, englishGrade, frenchEase, type Language, sentencesOf, syllablesOf, wordsOf } from './readability.ts';
 
 /**
- * Returns all texts of a tree. A function that makes a text gets short arguments: a label and a number, or a number.
+ * Returns all texts of a tree. Calls a function that returns a text with short arguments: a label and a number, or only
+ * a number.
  */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];

@@ -38,7 +38,7 @@ export function wordsOf(sentence: string, language: Language): string[] {
 
 const vowels = { en: /[aeiouy]+/g, fr: /[aeiouyéèêëàâîïôùûüœæ]+/g };
 const silentEnd = {
-  // A final e, and the e of -es and -ed, is silent unless it forms a syllable, as in table, boxes and wanted.
+  // Matches silent endings: a final e, -es or -ed, unless it forms a syllable as in table, boxes and wanted.
   en: /[^laeiouy]e$|[^sxzgcaeiouyh]es$|[^tdaeiouy]ed$/,
   fr: /[^aeiouyéèêëàâîïôùûüœæ](?:e|es|ent)$/,
 };

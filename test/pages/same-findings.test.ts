@@ -1,5 +1,5 @@
-// Validates one corpus of schemas and form data in the browser's validator and in the form service's. The form service
-// is the authority: both must find fault with the same values.
+// Validates one corpus of schemas and form data with the browser's validator and with the form service's. Both must
+// find fault with the same values; if they differ, the form service is right.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ValidateFunction } from 'ajv';

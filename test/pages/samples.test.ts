@@ -1,5 +1,6 @@
 // Tests the samples for frontend developers in Chromium, with a real token handler and identity provider, under a
-// strict policy. Angular's packages are large, so only `npm run test:pages` tests the sample for Angular.
+// strict content security policy. Angular's packages are large, so only `npm run test:pages` tests the sample for
+// Angular.
 import { execFile } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -124,7 +125,7 @@ it.each(tested)(
     await page.getByRole('button', { name: 'Create draft' }).click();
     await waitForStatus('Your session has ended');
     await expect.poll(() => page.getByRole('listitem').count()).toBe(0);
-    // The person is still signed in at the identity provider, which therefore shows no sign-in page.
+    // The identity provider shows no sign-in page, because the person is still signed in there.
     await page.getByRole('button', { name: 'Sign in' }).click();
     await waitForStatus('Signed in as Alice');
     await expect.poll(() => page.getByLabel('Kind of form').inputValue()).toBe('permit');

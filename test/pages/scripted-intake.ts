@@ -1,11 +1,11 @@
-// Imitates the intake application by intercepting the browser's requests, for states that a real one reaches only after
-// days, and for many definitions at once. Its responses are like those of `/apply/api`.
+// Imitates the intake application by intercepting the browser's requests. Tests use it for many definitions, and for
+// states that a real intake application reaches only after days. Its responses have the format of `/apply/api`.
 import type { Page, Route } from 'playwright-core';
 
 export interface ScriptedIntake {
   definition: Record<string, unknown>;
   entries?: readonly unknown[];
-  /** The body of the response to `GET forms/{id}`; without it, the response is 401. */
+  /** The body of the response to `GET forms/{id}`; if undefined, the response is 401. */
   status?: Record<string, unknown> | undefined;
   /** Responses that replace the usual ones, keyed by method and last part of the path, such as `PUT data`. */
   answers?: Record<string, { status: number; body?: object; headers?: Record<string, string> }>;

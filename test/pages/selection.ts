@@ -1,4 +1,4 @@
-// Selects the tests of the pages: `npm test` runs a short selection, `npm run test:pages` all of them.
+// Selects the tests of the pages: `npm test` runs a short selection; `npm run test:pages` runs all tests.
 
 /** Returns the patterns of the test files to leave out. */
 export function withoutAllPages(env: NodeJS.ProcessEnv = process.env): string[] {

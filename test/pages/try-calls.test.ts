@@ -1,4 +1,5 @@
-// Tests the page /docs/try in Chromium: calls run with the session of the token handler, under a strict policy.
+// Tests the page /docs/try in Chromium: calls run with the session of the token handler, under a strict content
+// security policy.
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';

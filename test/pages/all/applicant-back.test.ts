@@ -1,5 +1,5 @@
-// Tests with a real service that the browser's buttons Back and Forward lose no answers, and that a draft can be
-// started again after the response to the first attempt was lost.
+// Tests with a real service that the browser's buttons Back and Forward lose no form data. Also tests that an applicant
+// can start a draft again after the response to the first attempt was lost.
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -79,7 +79,7 @@ describe('Back to the introduction, then Forward', () => {
 });
 
 describe('Start after the response to the first attempt was lost', () => {
-  /** Presses Start. The service creates the draft, but the browser does not get its response. */
+  /** Presses Start. The service creates the draft, but its response does not reach the browser. */
   const loseResponse = async ({ page, context }: ApplicantPage) => {
     const session = await context.newCDPSession(page);
     await session.send('Fetch.enable', { patterns: [{ urlPattern: '*/forms', requestStage: 'Response' }] });

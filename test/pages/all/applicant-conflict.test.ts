@@ -1,4 +1,4 @@
-// Tests with a real service that nothing is lost if two browsers change the same draft. The person sees both values
+// Tests with a real service that no change is lost if two browsers edit the same draft. The person sees both values
 // side by side, and chooses one.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ApplicantWorld, startApplicantWorld } from '../applicant-world.ts';

@@ -1,5 +1,5 @@
-// Tests in a browser that an applicant can delete the draft and its data from the pages: after a confirmation, and with
-// a code that was entered in this browser.
+// Tests in a browser that an applicant can delete the draft and its data. This requires a confirmation, and a code that
+// was entered in this browser.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ApplicantWorld, faultsOf, startApplicantWorld } from '../applicant-world.ts';

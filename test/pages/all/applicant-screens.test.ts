@@ -1,5 +1,5 @@
 // Tests every state of the applicant's pages: axe finds no violation, and the page fits the screen. `npm run screens`
-// also takes a picture of each.
+// also takes a picture of each state.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';

@@ -1,6 +1,6 @@
 // Tests every state of the applicant's pages in a browser: errors, lost connections, codes, languages, hostile texts,
-// every kind of question, and accessibility on all screens. The intake application is scripted, so that tests
-// reach every state quickly. test/pages/applicant.test.ts and applicant-conflict.test.ts use a real one.
+// every kind of question, and accessibility on all screens. The intake application is scripted, so that tests reach
+// every state quickly. test/pages/applicant.test.ts and applicant-conflict.test.ts use the real intake application.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
@@ -41,7 +41,7 @@ const simple = {
   },
   uiSchema: {},
 };
-/** Returns two letters, which differ for each index. */
+/** Returns a code of two letters, different for each index. */
 const codeOf = (index: number) => String.fromCharCode(65 + Math.floor(index / 26), 65 + (index % 26));
 const countries = Array.from({ length: 60 }, (_, index) => ({
   value: codeOf(index),
@@ -484,8 +484,8 @@ describe('a field that searches a long list', () => {
   });
 });
 
-// A page that began to listen for changes of its address only after its first painting failed here in one of 25 runs on
-// a busy machine.
+// This test failed in one of 25 runs on a busy machine while the page began to listen for address changes only after
+// its first paint.
 test('an address that changes as soon as the page is loaded is followed', async () => {
   const { page } = await open({ definition: simple, ...inDraft });
   await page.goto(`${app.url}/apply/demo/form${asForm}&page=1`);

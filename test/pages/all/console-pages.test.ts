@@ -1,5 +1,5 @@
-// Tests every page of the console in every view, and every action: the last test fails if a handler in the sources of
-// the console has not run.
+// Tests every page of the console in every view, and every action. The last test fails if an event handler in the
+// console's sources has not run.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ function follow(context: BrowserContext): void {
 }
 
 async function startCounting(context: BrowserContext, page: Page): Promise<CDPSession> {
-  // The browser loses the coverage counts of a document when the page leaves it, so they are read before that.
+  // The browser discards a document's coverage counts when the page navigates away, so read the counts before.
   const { goto, reload } = page;
   page.goto = (...args) => collect().then(() => goto.apply(page, args));
   page.reload = (...args) => collect().then(() => reload.apply(page, args));
@@ -37,8 +37,8 @@ async function startCounting(context: BrowserContext, page: Page): Promise<CDPSe
 }
 
 /**
- * Reads the coverage counts of the last page of each context. Pages of a context may share a process, and reading the
- * counts of one page resets those of the others to 0.
+ * Reads the coverage counts of the last page of each context. Only one page is read, because pages of a context may
+ * share a process, and reading one page's counts resets the counts of the others to 0.
  */
 async function collect(): Promise<void> {
   for (const page of sessions.keys()) if (page.isClosed()) sessions.delete(page);
@@ -85,7 +85,8 @@ describe('the console', () => {
   });
 
   it('every action in the sources of the console has run', () => {
-    // These handlers leave the page, so their coverage counts are lost. Other tests check that they sign out.
+    // These handlers navigate away from the page, so their coverage counts are lost. Other tests check that the
+    // handlers sign the person out.
     const leaves = /^app\.tsx:\d+ (?:onSignOut|onClick)$/;
     expect(coverage.missing().filter((name) => !leaves.test(name))).toEqual([]);
   });

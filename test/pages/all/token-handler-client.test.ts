@@ -1,5 +1,4 @@
-// Tests those functions of the browser module for frontends that wait for seconds: polling, expiry, and failed
-// sign-outs.
+// Tests the functions that take seconds in the browser module for frontends: polling, expiry, and failed sign-outs.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   events,

@@ -6,7 +6,7 @@ import { findFaults, settled } from '../../console-world.ts';
 
 const document = '/configuration/v2/configuration/platform/token-handler';
 
-/** Returns a client as the tenant's document has it. */
+/** Returns a client as it is in the tenant's configuration. */
 async function configured({ world }: ConsoleSuite, id: string): Promise<unknown> {
   const { latest } = (await world.api('demo-admin', 'GET', document)) as {
     latest: { configuration: { clients: Record<string, unknown> } };
@@ -14,7 +14,7 @@ async function configured({ world }: ConsoleSuite, id: string): Promise<unknown>
   return latest.configuration.clients[id];
 }
 
-/** Opens the page of a client that the token handler lists with older values. */
+/** Opens the page of a client while the token handler still lists the client with older values. */
 async function openOlder(suite: ConsoleSuite, id: string, older: object): Promise<Page> {
   const page = await suite.context.newPage();
   onTestFinished(() => page.close());
@@ -79,7 +79,7 @@ export function testClients(suite: ConsoleSuite): void {
     await page.getByText('A client with this id exists. Choose another id.').waitFor();
     expect(await findFaults(page)).toEqual([]);
     expect(await configured(suite, 'taken')).toEqual(taken);
-    // Every JavaScript object inherits a member with this name, but no client has this id.
+    // Use an id that every JavaScript object inherits as a member, although no client has this id.
     await page.getByLabel('Id', { exact: true }).fill('constructor');
     await page.getByRole('button', { name: 'Save client' }).click();
     await page.getByText('The client constructor was created.').waitFor();

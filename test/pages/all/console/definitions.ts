@@ -141,7 +141,7 @@ export function testDefinitions(suite: ConsoleSuite): void {
   it('definitions: a change by somebody else is noticed before it is overwritten', async () => {
     const page = await suite.open('/definitions/business-licence');
     await page.getByText('Preview as applicants see it').click();
-    // The preview shows a menu of the register of countries, which is read with the administrator's rights.
+    // The preview shows a menu of the register of countries. It reads the register with the administrator's rights.
     await page
       .getByRole('combobox', { name: /^Country/ })
       .first()

@@ -47,7 +47,7 @@ export function testForms(suite: ConsoleSuite): void {
     const asked = page.waitForRequest(/\/form\/v1\/forms\?.*createDateAfter/);
     await page.getByRole('button', { name: 'Search' }).click();
     const { searchParams } = new URL((await asked).url());
-    // Clocks were put forward on March 8.
+    // Daylight saving time began on March 8, so this day has 23 hours.
     expect(JSON.parse(searchParams.get('criteria') ?? '')).toEqual({
       createDateAfter: '2026-03-08T07:00:00.000Z',
       createDateBefore: '2026-03-09T06:00:00.000Z',

@@ -77,7 +77,7 @@ export function testRegisters(suite: ConsoleSuite): void {
     for (let kept = 0; kept < 41; kept += 1)
       await suite.world.api('demo-admin', 'POST', '/form/v1/registers/rivers/revisions', {});
     const page = await suite.open('/registers/rivers');
-    // The revision that forms use, here the latest, has no button.
+    // The active revision, here the latest, has no button.
     const rows = page.getByRole('button', { name: /^Pin revision/ });
     const more = page.getByRole('button', { name: 'Show earlier revisions' });
     for (const shown of [19, 39]) {
@@ -184,7 +184,7 @@ export function testRegisters(suite: ConsoleSuite): void {
   }
 }
 
-/** Drops a file on the field for the table, as a file manager would. */
+/** Drops a file on the field for the CSV table, as a drag from a file manager does. */
 async function drop(page: Page, name: string, text: string): Promise<void> {
   const file = `new File([${JSON.stringify(text)}], ${JSON.stringify(name)}, { type: 'text/csv' })`;
   await page.evaluate(`{

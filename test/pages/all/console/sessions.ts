@@ -1,4 +1,4 @@
-// Tests the actions of the console on sessions, and signing in to the console and out of it.
+// Tests the actions of the console on sessions, and signing in and out.
 import { expect, it, onTestFinished } from 'vitest';
 import { createSiteBrowser } from '../../../support/site-browser.ts';
 import type { ConsoleSuite } from '../../console-suite.ts';
@@ -72,7 +72,7 @@ export function testSessions(suite: ConsoleSuite): void {
     const command = await page.locator('details[open] code').first().textContent();
     expect(command).toContain("'/form/v1/operations'");
     expect(await findFaults(page)).toEqual([]);
-    // The API call in this command works with a token of the realm core.
+    // The API call in this command works with a token of the realm `core`.
     const all = (await suite.world.coreApi('/form/v1/operations')) as { scope: string };
     expect(all.scope).toBe('all');
   });

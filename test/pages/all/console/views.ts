@@ -60,7 +60,7 @@ export function testViews(suite: ConsoleSuite): void {
 async function keep(page: Page, name: string): Promise<void> {
   if (!isWriting) return;
   const [width = 0, whole = 0] = await page.evaluate<number[]>('[innerWidth, document.documentElement.scrollHeight]');
-  // Of a long page, such as the editor, the picture shows only the top.
+  // The picture shows only the top of a long page, such as the editor.
   const clip = { x: 0, y: 0, width, height: Math.min(whole, 1_500) };
   const picture = await page.screenshot({ fullPage: true, clip, animations: 'disabled', caret: 'hide' });
   writeFileSync(join(screensFolder, name), smallPng(picture));
