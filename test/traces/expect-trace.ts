@@ -14,7 +14,7 @@ const pagePath = join(root, 'docs/ARCHITECTURE.md');
  * lines of each module in `http`.
  */
 const most = { own: 6, http: 8, lines: 250 };
-/** Modules that timers and connections run, independently of requests. */
+/** Modules that run on timers and connections, independently of requests. */
 export const watchers = [
   'src/service/operations/event-loop-watch.ts',
   'src/service/operations/process-readiness.ts',
@@ -27,14 +27,15 @@ export const watchers = [
   'src/service/redis/redis-connection.ts',
 ];
 /**
- * The module that checks registrations at the platform in the background. It runs many modules that requests also use.
+ * The module that checks registrations at the platform in the background. This module runs many modules that requests
+ * also use.
  */
 export const registration = 'src/platform/registration.ts';
 
 /**
  * Returns the modules that run in at least two of three recordings of the same request. The first two requests are not
- * counted, because they fill caches. The pauses let the log line of a request end before the next recording begins. A
- * recording in which a registration was checked is repeated.
+ * recorded, because they fill caches. Pauses let the log line of a request end before the next recording begins. If a
+ * registration was checked during a recording, the recording is repeated.
  */
 export async function recordRequest(
   recording: Recording,
@@ -67,7 +68,7 @@ export function expectTrace(name: string, modules: string[]): void {
   const documented = documentedModules(readFileSync(pagePath, 'utf8'), name);
   const [{ shared, ...recorded }, { shared: known, ...listed }] = [groupsOf(modules), groupsOf(documented.toSorted())];
   expect(listed, 'FORMGATE_WRITE_TRACES=1 writes the lists').toEqual(recorded);
-  // The page may list more shared modules, because some run only occasionally, such as those that fill a cache.
+  // The page may list more shared modules, because some modules run only occasionally, for example to fill a cache.
   expect(known).toEqual(expect.arrayContaining(shared));
   const { http } = recorded;
   expect(http.length).toBeLessThanOrEqual(most.http);

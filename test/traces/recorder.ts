@@ -1,6 +1,7 @@
 // Loaded into a process with `--import`: records which modules of this repository run functions between two commands on
-// a Unix socket (TRACE_SOCKET). V8 counts the calls. It does not count the evaluation of modules, so imports alone
-// leave no trace. Nor does it count functions that were called before the recording and continue after an await.
+// a Unix socket (TRACE_SOCKET). V8 counts the calls. An import alone is not recorded, because V8 does not count the
+// evaluation of modules. A function that was called before the recording and continues after an await is not recorded
+// either.
 import { Session } from 'node:inspector';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -20,10 +21,7 @@ function start(): string {
   return '[]';
 }
 
-/**
- * Returns the modules that ran since `start`, as a JSON array. The callbacks of an inspector session run synchronously
- * here.
- */
+/** Returns the modules that ran since `start`, as a JSON array. The callback of `post` runs synchronously. */
 function take(): string {
   let modules: string[] = [];
   session.post('Profiler.takePreciseCoverage', (_error: Error | null, coverage: object) => {

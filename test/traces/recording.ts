@@ -12,7 +12,8 @@ export interface Recording {
   env: Record<string, string>;
   start(): Promise<void>;
   /**
-   * Ends the recording. Returns the modules that ran functions since `start`, relative to the repository and sorted.
+   * Ends the recording. Returns the sorted paths, relative to the repository, of the modules that ran functions since
+   * `start`.
    */
   take(): Promise<string[]>;
   /** Removes the socket that an ended process left behind. */

@@ -1,6 +1,6 @@
 // Tests the traces of the token handler in docs/ARCHITECTURE.md: a proxied request, and the refresh of a session's
-// tokens. It records them in a real process with a real Redis. FORMGATE_WRITE_TRACES=1 npx vitest run test/traces
-// writes the recorded modules to the page.
+// tokens. It records the traces in a real process with a real Redis. `FORMGATE_WRITE_TRACES=1 npx vitest run
+// test/traces` writes the recorded modules to the page.
 import { randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(logFile, { force: true });
 });
 
-/** Modules that timers run, independently of requests. */
+/** Modules that run on timers, independently of requests. */
 const timed = ['sessions/end-watch.ts', 'targets/streams.ts', 'targets/transfer-rate.ts'];
 const isRequested = (path: string) => !timed.some((name) => path.endsWith(name));
 
@@ -47,8 +47,8 @@ describe('the trace of', () => {
 
   it('a token refresh, for which a proxied GET waits, is the documented one', async () => {
     const { handle } = world.person;
-    // Remembers the token with which each recording begins: the one that the refresh of the previous recording has
-    // stored. A recording may be repeated.
+    // Remember the access token at the beginning of each recording, to check that each recording refreshed it. A
+    // recording may be repeated.
     const tokens: string[] = [];
     const modules = await recordRequest(recording, get, async () => {
       tokens.push((await world.stored(handle)).tokens.accessToken);

@@ -9,7 +9,7 @@ export interface Trace {
 }
 
 export interface ModuleGroups {
-  /** Modules of the processes. A reader who follows the request reads these. */
+  /** Modules of the processes themselves, which a reader who follows the request should read. */
   own: string[];
   /** Modules of src/service/http, which are the same for every request. */
   http: string[];

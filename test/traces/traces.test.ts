@@ -1,5 +1,5 @@
 // Tests that the traces in docs/ARCHITECTURE.md list the modules that take part in each request. It records these
-// modules in real processes with a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces
+// modules in real processes with a real Postgres. After a change, `FORMGATE_WRITE_TRACES=1 npx vitest run test/traces`
 // writes the recorded modules to the page.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
@@ -10,7 +10,10 @@ import { type ReconcilerProcess, reconcilerEnv, spawnReconciler } from '../suppo
 import { expectShort, expectTrace, recordRequest, registration, watchers } from './expect-trace.ts';
 import { createRecording, type Recording } from './recording.ts';
 
-/** The dispatcher runs in the background during requests. Only the trace of a lock and its notice includes it. */
+/**
+ * The dispatcher runs in the background during all requests. Only the trace of a lock and its notice includes the
+ * dispatcher.
+ */
 const dispatcher = 'src/forms/outbox/';
 
 let world: FormWorld;
@@ -67,7 +70,7 @@ describe('ARCHITECTURE documents the modules of', () => {
   });
 
   it('a submit', async () => {
-    // Make outbox rows never due, so that platform clients run only for requests and not for deliveries.
+    // Make outbox rows never due, so that requests run the platform clients, but deliveries do not.
     await world.pool.query(`CREATE OR REPLACE FUNCTION postpone() RETURNS trigger LANGUAGE plpgsql
       AS $$ BEGIN NEW.not_before := 'infinity'; RETURN NEW; END $$;
       CREATE OR REPLACE TRIGGER postponed BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION postpone()`);
@@ -85,7 +88,8 @@ describe('ARCHITECTURE documents the modules of', () => {
 
 /**
  * Locks three drafts in batches of one, and delivers their events. The recording in the reconciler begins during the
- * first batch and ends before the next stage. At both points, the run waits for a table lock that the test holds.
+ * first batch, and ends when the reconciler has locked all drafts. At both points, the test stops the reconciler with a
+ * table lock.
  */
 async function recordLock(): Promise<string[]> {
   const recorded = createRecording();

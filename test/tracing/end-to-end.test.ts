@@ -1,6 +1,6 @@
-// Follows one request of a browser through all processes of `npm start`, by the spans that they send to a collector:
-// the token handler, the form service and its calls, the delivery of the outbox row, the jobs of the platform server,
-// and a run of the reconciler.
+// Follows one request of a browser through all processes of `npm start`, by the spans that the processes send to a
+// collector. The spans come from the token handler, the form service and its calls, the delivery of the outbox row, the
+// jobs of the platform server, and a run of the reconciler.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -149,8 +149,8 @@ describe('one request through the proxy', () => {
     const values = Object.values(exampleFormData.begun).filter((value) => typeof value === 'string');
     for (const canary of [formId, 'canary', 'Canary', 'alice@example.com', 'demo-registration', ...values])
       expect(collector.raw()).not.toContain(canary);
-    // The pattern has eight further characters, because the ids of spans are random bytes, and may contain the first
-    // three letters of a token.
+    // The pattern requires eight more characters after `eyJ`, because the random bytes of span ids may contain these
+    // three letters.
     expect(collector.raw()).not.toMatch(/eyJ[\w-]{8}/);
     for (const { attributes, name } of collector.spans)
       expect(`${name} ${JSON.stringify(attributes)}`).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}|@|\?|https?:/);

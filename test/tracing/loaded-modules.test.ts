@@ -1,4 +1,4 @@
-// Tests which modules each process loads: those of OpenTelemetry's SDK only if a collector is configured.
+// Tests that each process loads the modules of OpenTelemetry's SDK only if a collector is configured.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -24,7 +24,8 @@ const settings = {
   },
   ...{ ACCESS_SERVICE_URL: 'http://127.0.0.1:9', DIRECTORY_URL: 'http://127.0.0.1:9' },
   KEY_RING: `k:${Buffer.alloc(32, 1).toString('base64')}`,
-  // Nothing listens at this address. A process reads its settings and starts its traces before it connects.
+  // Nothing listens at this address. The test needs no database, because a process starts its tracing before it
+  // connects.
   DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
 };
 
@@ -39,7 +40,7 @@ async function modulesOf(main: string, env: Record<string, string> = {}): Promis
   let said = '';
   child.stdout.on('data', (chunk: Buffer) => {
     said += chunk.toString();
-    // Ends the process here, because a service would wait for the database forever, and load nothing more.
+    // End the process here, because a service would wait for the database forever and load no more modules.
     if (said.includes('waiting for the database')) child.kill('SIGKILL');
   });
   await ended;
