@@ -1,5 +1,5 @@
-// Tests that every route that changes something has an audit event or says why it has none, and that docs/audit.md
-// lists these routes.
+// Tests that every route that changes data has an audit event or a reason for having none, and that docs/audit.md lists
+// these routes.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

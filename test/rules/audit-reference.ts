@@ -5,7 +5,10 @@ import { auditEvent } from '../../src/service/operations/audit.ts';
 import { type AuditAction, type AuditObjectType, auditActions } from '../../src/service/operations/audit-actions.ts';
 import type { RoutedProcess } from './routes-reference.ts';
 
-/** True for a route that may change something, and for one that reads form data. */
+/**
+ * True for a route that may change data, and for a GET route that must be audited for another reason, such as reading
+ * form data.
+ */
 export function needsAudit({ method, getHasEffects }: Pick<Route, 'method' | 'getHasEffects'>): boolean {
   return method !== 'get' || getHasEffects === true;
 }
@@ -16,7 +19,7 @@ export function auditOf({ audit }: Pick<Route, 'audit'>): AuditAction[] | string
   return 'unaudited' in audit ? audit.unaudited : [...audit.actions];
 }
 
-/** How an object of each type is identified in an event. */
+/** The identifier in an event for each type of object. */
 const objectIds: Record<AuditObjectType, string> = {
   form: 'the form’s UUID',
   'quarantine-item': 'the item’s UUID',
@@ -85,7 +88,7 @@ function actionTable(routes: readonly Route[]): string {
   return ['| action | object | meaning | by |', '| --- | --- | --- | --- |', ...rows].join('\n');
 }
 
-/** False for the second path of a route: the token handler also serves each route without the version. */
+/** False for a route's path without the version, which the token handler serves in addition. */
 const isFirst = (name: string) => !/`\w+ \/token-handler\/(?!v1)/.test(name);
 
 const nameOf = ({ method, path }: Route) => `\`${method === 'all' ? 'any' : method.toUpperCase()} ${path}\``;

@@ -92,7 +92,7 @@ test('settings that are durations accept durations only, and the error names the
 
 test('the schema accepts the durations that the processes accept, and no others', () => {
   const { allOf } = schema.definitions.duration as { allOf: { pattern: string }[] };
-  // Uses RE2, as Helm does to match patterns.
+  // Match with RE2, as Helm does.
   const patterns = allOf.map(({ pattern }) => RE2JS.compile(pattern));
   const setting = z.object({ TIME: isoDuration('PT1S') });
   const isAccepted = (TIME: string) => {
@@ -124,7 +124,10 @@ test('the default values are valid', () => {
   expect(isValid.errors).toBeNull();
 });
 
-/** Objects of Kubernetes and of the Prometheus Operator that the chart copies. The API server checks them. */
+/**
+ * Values that the chart copies into objects of Kubernetes and of the Prometheus Operator. The API server validates
+ * them.
+ */
 const copied = /\/(?:extraEnv|extraVolumes|extraVolumeMounts|sidecars|relabelings|metricRelabelings)\/items/;
 
 test('every object in the schema restricts its keys and values', () => {
@@ -143,7 +146,7 @@ test('a misspelt key is rejected in every map of the values', () => {
   const accepted = places.filter((path) => {
     const changed = structuredClone(values);
     const place = path.reduce<Json>((node, key) => node[key] as Json, changed);
-    // The key contains a space, so it is not a valid label or variable name either.
+    // The key contains a space, so that it is invalid even where the chart accepts any label or variable name.
     place['misspelt key'] = 'x';
     return isValid(changed);
   });
@@ -161,7 +164,7 @@ test('every key of the schema has a default in values.yaml', () => {
     }
   };
   walk(schema, values, '');
-  // Requests and limits for single resources, such as a CPU limit, may be missing from values.yaml.
+  // Ignore requests and limits, because values.yaml may leave out single resources, such as the CPU limit.
   expect(missing.filter((path) => !/\.resources\.(requests|limits)\./.test(path))).toEqual([]);
 });
 
@@ -171,8 +174,8 @@ test('the schema requires every group of values, because `helm upgrade --reuse-v
     const properties = (node.properties ?? {}) as Record<string, Json>;
     for (const [key, child] of Object.entries(properties)) {
       const group = value[key];
-      // Skips `resources`, which people may remove with null. A group in a shared definition is never newer than the
-      // group that refers to the definition, so it need not be required.
+      // Skip `resources`, which people may remove with null. Skip groups in shared definitions: a definition is not
+      // newer than the group that refers to it, so the definition's groups need not be required.
       if (!isObject(group) || key === 'resources' || !resolved(child).properties) continue;
       if (Object.keys(group).length === 0) continue;
       if (!(node.required as string[] | undefined)?.includes(key)) missing.push(`${path}${key}`);

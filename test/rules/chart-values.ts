@@ -1,5 +1,6 @@
-// Generates the documentation of the chart's values: the table in the README from the comments in values.yaml, and the
-// settings that `env` of each component accepts from the schemas of the processes. test/chart renders the chart.
+// Generates the documentation of the chart's values: the README's table from the comments in values.yaml, and the
+// settings that each component's `env` accepts from the schemas of the processes. The tests in test/chart render the
+// chart.
 import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml';
 import { z } from 'zod';
 import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
@@ -29,7 +30,7 @@ export interface ChartPart {
   callsPlatform: boolean;
 }
 
-/** Variables that the chart sets from the value `tracing`, if it names a collector. */
+/** Variables that the chart sets from the value `tracing`, if this value names a collector. */
 const tracing = [
   'OTEL_EXPORTER_OTLP_ENDPOINT',
   'OTEL_EXPORTER_OTLP_HEADERS',
@@ -136,7 +137,7 @@ interface JsonSchema {
   definitions: Record<string, unknown>;
 }
 
-/** A duration in `env`. An empty text stands for the default, as it does for the process. */
+/** A duration in `env`. An empty text means the default, as it does for the process. */
 const durationSchema = {
   type: 'string',
   allOf: durationPatterns.map((pattern) => ({ pattern: `^$|${pattern}` })),

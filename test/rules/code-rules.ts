@@ -2,7 +2,7 @@
 // import-rules.ts checks imports.
 import { listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 
-/** One place that breaks a rule. */
+/** One violation of a rule. */
 export interface CodeFinding {
   rule: string;
   path: string;
@@ -22,7 +22,7 @@ const isProduction = (path: string) => !isTest(path);
 const isScript = (path: string) => /\.tsx?$/.test(path);
 const everywhere = () => true;
 
-// True for the noun file of a folder, which has the folder's name in the singular: forms/form.ts, sign-in/sign-in.ts.
+// True for a folder's noun file, whose name is the singular of the folder's name: forms/form.ts, sign-in/sign-in.ts.
 function isNoun(path: string): boolean {
   const [, folder, name] = /^src\/(?:forms|token-handler|platform-server)\/([^/]+)\/([^/]+)\.ts$/.exec(path) ?? [];
   if (folder === undefined || name === undefined) return false;
@@ -85,17 +85,17 @@ const skip =
 const silence =
   /@ts-(?:[i]gnore|[e]xpect-error|[n]ocheck)|\b(?:biome|prettier|v8|c8|istanbul)[- ][i]gnore\b|\b(?:eslint|oxlint)-[d]isable/;
 const input = /\bprocess\.|\bperformance\.|\bMath\.random\(|\bconsole\.|\bset(?:Timeout|Interval|Immediate)\(/;
-// In SQL, now() is on a line with a word in capitals; elsewhere it may be any function.
+// `now()` counts only on a line with a word in capitals, which is probably SQL. In other code, it may be any function.
 const time =
   /\bDate\.now\(|\bnew Date\(\)|\b[A-Z]{2,}\b.*(?<![.\w])now\(\)|\b(?:current|clock|statement|transaction)_timestamp\b|\bCURRENT_TIMESTAMP\b/;
 
-// Files that may read the time: the clock itself, and statements on graphile-worker's tables, which that library
-// fills with the database's clock.
+// Files that may read the time: the clock itself, and files with statements on graphile-worker's tables, because that
+// library uses the database's clock.
 const clocks = [
   'src/service/clock.ts',
   'src/platform-server/notifications/deliveries-store.ts',
   'src/platform-server/worker.ts',
-  // This module runs in a browser, whose clock the tests replace.
+  // This module runs in a browser, and the tests replace the browser's clock.
   'web/token-handler-client/token-handler-client.ts',
 ];
 
@@ -106,8 +106,8 @@ const rules: CodeRule[] = [
   vagueName,
   refuse('exports-have-names', /^export default\b|^export \{.*\bas default\b/),
   refuse('tests-run', skip, { applies: isTest }),
-  // These functions give up after a second, which is too short on a busy machine. `expect.poll` has the timeout of
-  // vitest.config.ts.
+  // These functions give up after a second, which is too short on a busy machine. Use `expect.poll`, which has the
+  // timeout of vitest.config.ts.
   refuse('waits-are-patient', /\bvi\.waitFor\(|\bvi\.waitUntil\(/, { applies: isTest }),
   // Node's own `resetAndDestroy` may leave the connection open; see src/service/http/reset-socket.ts.
   refuse('connections-are-reset-in-one-place', /\.resetAndDestroy\(/, {
@@ -124,7 +124,7 @@ const rules: CodeRule[] = [
 /** The names of all code rules; each has a fixture of the same name. */
 export const codeRuleNames: string[] = rules.map(({ name }) => name);
 
-/** Returns every place in the source folders that breaks a code rule. */
+/** Returns every violation of a code rule in the source folders. */
 export function findCodeProblems(root: string): CodeFinding[] {
   const files = ['.ts', '.tsx', '.sql'].flatMap((ending) => listFiles(root, sourceFolders, ending));
   return files.flatMap((file) =>

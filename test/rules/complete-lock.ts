@@ -1,5 +1,5 @@
-// `npm run lock`, for use after a package was added or updated: adds the packages for other platforms to
-// package-lock.json that npm left out because the registry does not have them.
+// `npm run lock`: run it after you add or update a package. It adds to package-lock.json the packages for other
+// platforms that npm left out because the registry does not have them.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { completeLockFile, type LockFile, missingPlatformPackages } from './lock-file.ts';
 

@@ -1,5 +1,5 @@
-// Generates docs/configuration.md from the schemas that parse the environment, so that it lists exactly the existing
-// settings.
+// Generates docs/configuration.md from the schemas that parse the environment, so that the page lists exactly the
+// existing settings.
 import { z } from 'zod';
 import { settings as reconciler } from '../../reconciler/config.ts';
 import { settings as forms } from '../../src/forms/config.ts';
@@ -11,10 +11,10 @@ import { settings as tokenHandler } from '../../src/token-handler/config.ts';
 /** A process and its settings. */
 export interface ConfiguredProcess {
   title: string;
-  /** What the process is, and how it is started. */
+  /** Markdown text: what the process does, and how to start it. */
   about: string;
   schema: z.ZodObject;
-  /** Rules about combinations of its settings. */
+  /** Rules about combinations of settings. */
   rules?: readonly SettingsRule[];
 }
 

@@ -1,5 +1,5 @@
-// Tests that docs/errors.md lists exactly the problem types of the catalogue, and that the code uses all of them and no
-// others.
+// Tests that docs/errors.md lists exactly the problem types of the catalogue, and that the code uses exactly these
+// types.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

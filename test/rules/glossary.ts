@@ -1,5 +1,5 @@
-// Finds replaced terms of docs/glossary.md in prose: documents, and the comments of the chart. Only terms of the column
-// "replaces, always" count; the others are ordinary words, which need a reader's judgment.
+// Finds replaced terms of docs/glossary.md in prose: documents, and the comments of the chart. Only terms in the column
+// "replaces, always" count. The terms in the other column are ordinary words, which a reviewer must judge.
 const columns = ['term', 'meaning', 'replaces, by context', 'replaces, always'];
 
 /** A term of the glossary with the words that it replaces. */
@@ -36,7 +36,10 @@ export function parseGlossary(page: string): GlossaryRow[] {
     }));
 }
 
-/** Returns every use of an unambiguous replaced term, in any case, in the plural, and across line breaks. */
+/**
+ * Returns every use of a term that is always replaced, in upper or lower case, singular or plural, and across line
+ * breaks.
+ */
 export function findReplacedTerms(prose: string, glossary: GlossaryRow[]): ReplacedTerm[] {
   const text = withoutMentions(prose);
   return glossary
@@ -77,8 +80,8 @@ function list(cell: string): string[] {
     .filter((term) => term !== '');
 }
 
-// Replaces text in quotation marks or code spans, which names a term instead of using it, with blanks of the same
-// length, so that line numbers do not change. Such text may contain one line break.
+// Replaces text in quotation marks or code spans with blanks, because it names a term instead of using it. Keeps the
+// text's length and line breaks, so that line numbers do not change. The text may contain one line break.
 function withoutMentions(text: string): string {
   const mention = /"[^"\n]*\n?[^"\n]*"|“[^”\n]*\n?[^”\n]*”|`[^`\n]*\n?[^`\n]*`/g;
   return text.replace(mention, (found) => found.replace(/[^\n]/g, ' '));

@@ -1,5 +1,5 @@
-// Tests that each import rule has a fixture that breaks it, and that the repository breaks no rule. The rule that a
-// fixture is named after must report exactly the lines of the fixture that end in `// refused`.
+// Tests that each import rule has a fixture that breaks it, and that the repository breaks no rule. Each fixture is
+// named after a rule. This rule must report exactly the lines of the fixture that end in `// refused`.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,5 +1,5 @@
-// The import rules, for dependency-cruiser, and a function that checks a tree of files. code-rules.ts checks the
-// contents of files.
+// The import rules in the format of dependency-cruiser, and a function that checks a tree of files. code-rules.ts
+// checks the contents of files.
 import { cruise, type IFlattenedRuleSet, type IForbiddenRuleType } from 'dependency-cruiser';
 import { codeEndings, listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 
@@ -14,7 +14,7 @@ export interface ImportFinding {
 
 export interface ImportReport {
   findings: ImportFinding[];
-  /** Every module that the checker parsed, with the specifiers that it saw. */
+  /** Every module that the checker parsed, with the import specifiers that it found. */
   modules: Map<string, string[]>;
 }
 
@@ -25,7 +25,7 @@ const modules = `(?:${importRuleModules.join('|')})`;
 const nounFolder = '^src/(?:forms|token-handler|platform-server)/[^/]+/';
 // Matches forms/form.ts, registries/registry.ts, addresses/address.ts and sign-in/sign-in.ts.
 const noun = String.raw`^src/(?:forms|token-handler|platform-server)/(?:([^/]+)s/\1|([^/]+)es/\2|([^/]+)ies/\3y|([^/]*[^/s])/\4)\.ts$`;
-// If `kind` is `store`, matches store.ts, form-store.ts and store-rows.ts, for example.
+// For example, with the kind `store`, matches store.ts, form-store.ts and store-rows.ts.
 const named = (kind: string) => String.raw`${nounFolder}[^/]*\b${kind}\b[^/]*\.ts$`;
 
 const forbidden: IForbiddenRuleType[] = [
@@ -146,8 +146,8 @@ const forbidden: IForbiddenRuleType[] = [
     name: 'imports-resolve',
     comment: 'The import names a file or package that does not exist.',
     from: { path: '.' },
-    // The sample that imports `token-handler-client.js` does not contain it. A person who uses the sample copies the
-    // file into its folder.
+    // A sample imports `token-handler-client.js`, but does not contain this file. Users of the sample copy the file
+    // into its folder.
     to: { couldNotResolve: true, pathNot: String.raw`^\./token-handler-client\.js$` },
   },
 ];
@@ -161,7 +161,7 @@ export const importRuleNames: string[] = forbidden.map((rule) => rule.name ?? ''
  * Checks the imports of all code of a tree.
  *
  * dependency-cruiser cannot use TypeScript 7, which has no parser API: it would skip all TypeScript files and report
- * nothing. Therefore the parser is swc, and the report lists the modules that it saw, so that the caller can compare
+ * nothing. Therefore the parser is swc. The report lists the modules that swc parsed, so that the caller can compare
  * them with the files on disk.
  */
 export async function checkImports(root: string): Promise<ImportReport> {
@@ -203,15 +203,15 @@ export async function checkImports(root: string): Promise<ImportReport> {
 }
 
 /**
- * Returns the files and imports that the checker missed. The checker cannot see the type expression
- * `import(…).Y`: write `import type` instead.
+ * Returns the files and imports that the checker missed. The checker cannot see an import in the type expression
+ * `import(…).Y`; code must use `import type` instead.
  */
 export function findBlindSpots(root: string, { modules }: ImportReport): string[] {
   return listFiles(root, sourceFolders, codeEndings).flatMap(({ path, text }) => {
     const seen = modules.get(path);
     if (seen === undefined) return [`${path}: not seen by the import checker`];
     const statements = text.matchAll(/^(?:import|export)\b[^'"`;]*?from '([^']+)'/gm);
-    // In a JavaScript file, a comment may name a type by `import(…)`.
+    // Ignore comments, because a comment in a JavaScript file may name a type by `import(…)`.
     const expressions = text.matchAll(/^(?!\s*(?:\/\/|\/?\*)).*\bimport\('([^']+)'\)/gm);
     return [...statements, ...expressions].flatMap(([, specifier = '']) =>
       seen.includes(specifier.replace('node:', ''))

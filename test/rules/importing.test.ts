@@ -1,6 +1,6 @@
-// Tests that importing a file has no effects. A process loads every module of src and reconciler, except for main.ts;
-// it must print nothing, keep no handle open and end by itself. dev is left out, because a library that it uses prints
-// a warning.
+// Tests that importing a file has no effects. A process loads every module of src and reconciler except main.ts. The
+// process must print nothing, keep no handle open and end by itself. The modules of dev are left out, because a library
+// that they use prints a warning.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';

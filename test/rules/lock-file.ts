@@ -1,5 +1,5 @@
 // Finds and adds packages for other platforms that npm leaves out of a lock file because the registry does not have
-// them. npm ci rejects a lock file without them on every machine. Existing entries do not change.
+// them. On every platform, `npm ci` rejects a lock file that lacks these packages. Existing entries do not change.
 
 /** An entry of `packages` in package-lock.json (lockfileVersion 3), with the members that matter here. */
 interface LockedPackage {
@@ -20,7 +20,9 @@ const systems: Record<string, string> = { windows: 'win32' };
 const knownSystems = /^(?:aix|android|darwin|freebsd|linux|netbsd|openbsd|openharmony|sunos|win32|windows)$/;
 const knownProcessors = /^(?:arm|arm64|ia32|loong64|mips64el|ppc64|riscv64|s390x|x64)$/;
 
-/** Returns the missing entries, keyed by path: optional dependencies of locked packages, for other platforms. */
+/**
+ * Returns the missing entries, keyed by path. They are optional dependencies of locked packages, for other platforms.
+ */
 export function missingPlatformPackages({ packages }: LockFile): Record<string, LockedPackage> {
   const missing: Record<string, LockedPackage> = {};
   for (const [path, parent] of Object.entries(packages)) {
@@ -28,7 +30,7 @@ export function missingPlatformPackages({ packages }: LockFile): Record<string, 
       const platform = platformOf(name);
       if (platform === undefined || isLocked(packages, path, name)) continue;
       missing[`node_modules/${name}`] = {
-        // The members are in npm's order, so that the next run of npm changes nothing.
+        // The members are in npm's order, so that npm does not rewrite the entry.
         version: range.replace(/^[\^~]/, ''),
         cpu: platform.cpu,
         ...(parent.dev === true ? { dev: true } : {}),

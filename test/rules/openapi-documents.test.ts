@@ -1,5 +1,5 @@
 // Tests the OpenAPI documents of all processes: the names of operations, and the statuses that follow from their
-// guards. A common generator creates a client from the documents, and this client must compile.
+// guards. Also generates a client from the documents with a common generator; the client must compile.
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
-// Finds the regular expressions whose time grows faster than the length of the text: one long text from a request or a
-// tenant could then block the event loop for everybody. recheck proves the others linear. It needs seconds for some, so
-// `npm run docs` writes those that it has proved into linear-expressions.json.
+// Finds regular expressions that take more than linear time: one long text from a request or a tenant could make such
+// an expression block the event loop for everybody. The library recheck proves that the other expressions are linear.
+// This takes seconds for some of them, so `npm run docs` stores the proved expressions in linear-expressions.json.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseSync, Visitor } from 'oxc-parser';
@@ -8,8 +8,8 @@ import { checkSync } from 'recheck';
 import { codeEndings, listFiles } from './source-files.ts';
 
 /**
- * Expressions, by the file that uses them, that take more than linear time or that recheck cannot judge, and why they do
- * no harm there.
+ * Expressions that take more than linear time, or that recheck cannot judge, with the reason why they do no harm. The
+ * key is the file that uses them.
  */
 export const harmless: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'reconciler/core-clients/cluster.ts': { '/[^a-z0-9]+$/': 'the text has at most 200 characters' },
@@ -73,10 +73,10 @@ export function expressionsIn(root: string): UsedExpression[] {
   return found;
 }
 
-/** Tells whether recheck proves that the time of an expression is linear. */
+/** Returns whether recheck proves that an expression takes linear time. */
 export function isLinear(expression: string): boolean {
   const end = expression.lastIndexOf('/');
-  // recheck does not know the flags `d` and `v`. Neither changes the time.
+  // Replace the flags `d` and `v`, which recheck does not know. They do not change the time.
   const flags = expression
     .slice(end + 1)
     .replace('d', '')
@@ -91,7 +91,7 @@ export function provedExpressions(): string[] {
   return JSON.parse(readFileSync(provedFile, 'utf8'));
 }
 
-/** Returns the JSON text of the expressions that are proved linear. Checks only those that are new. */
+/** Returns the JSON text of the expressions that are proved linear. Checks only new expressions. */
 export function provedExpressionsText(root: string): string {
   const proved = new Set(provedExpressions());
   const used = new Set(expressionsIn(root).map(({ expression }) => expression));

@@ -1,5 +1,5 @@
-// Rules for the whole repository: the version of Node, the packages, and that no file names the machine on which it was
-// written.
+// Tests rules for the whole repository, about the version of Node, the packages and their lock file. Also tests that no
+// file names the machine on which it was written.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,5 +1,5 @@
-// The route tables of all processes, built without a database or a platform. The guards have their real names. The
-// tables lack the objects that a route uses only when it is called.
+// The route tables of all processes, built without a database or a platform. The guards have their real names. Objects
+// that a route uses only during a request are missing.
 import { MemoryStore } from 'express-session';
 import { type FormsRoutesOptions, formsRoutes } from '../../src/forms/app.ts';
 import { createApplyGuards } from '../../src/forms/apply/guards.ts';

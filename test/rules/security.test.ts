@@ -1,5 +1,5 @@
-// Tests the tables of docs/security.md and docs/asvs.md: every row has its cells and a known result, and the rules and
-// files that it names exist.
+// Tests the tables of docs/security.md and docs/asvs.md: every row has all its cells and a known result, and names only
+// rules and files that exist.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

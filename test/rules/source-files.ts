@@ -18,14 +18,14 @@ export const sourceFolders = ['src', 'reconciler', 'dev', 'test', 'web'];
 const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage', 'dist']);
 
 /**
- * Folders that are left out. The fixtures break rules intentionally, and the packages of the sample are not installed
- * here.
+ * Folders that are left out, because the fixtures break rules intentionally, and the packages of the Angular sample are
+ * not installed here.
  */
 const leftOut = ['test/fixtures/', 'web/samples/angular/'];
 
 /**
- * Returns every file of the folders whose path has one of the endings ('' matches every file), sorted. Ignores missing
- * folders.
+ * Returns all files in the folders with one of these path endings, sorted by path. The ending '' matches every file.
+ * Ignores missing folders.
  */
 export function listFiles(root: string, folders: string[], endings: string | readonly string[]): SourceFile[] {
   return folders

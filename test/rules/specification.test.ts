@@ -1,4 +1,4 @@
-// Tests that every test that docs/specification.md and docs/specification-token-handler.md name exists, and that every
+// Tests that the tests named in docs/specification.md and docs/specification-token-handler.md exist, and that every
 // rule has a test.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const pages = ['docs/specification.md', 'docs/specification-token-handler.md'];
 const rulesOfPages = pages.map((page) => rulesOf(readFileSync(join(root, page), 'utf8')));
 const rules = rulesOfPages.flat();
 const files = listFiles(root, sourceFolders, '.test.ts');
-// Two suites may share tests. Shared tests are in a separate module.
+// Modules with tests that two suites share.
 const shared = listFiles(root, sourceFolders, '.ts').filter(({ path }) =>
   /^test\/pages\/.*(?<!\.test)\.ts$/.test(path),
 );

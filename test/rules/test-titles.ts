@@ -1,8 +1,8 @@
-// Parses a test file, and returns the titles of its tests with the titles of the `describe` blocks around them. It runs
-// nothing, so the title of an `each` remains a template. Computed titles are left out.
+// Parses a test file, and returns the titles of its tests with the titles of the `describe` blocks around them. The
+// file does not run, so the title of an `each` remains a template. Computed titles are left out.
 import { parseSync } from '@swc/core';
 
-/** Separates a file, its describes and a test's title. */
+/** Separates the file, the titles of its `describe` blocks and the test's title. */
 export const separator = ' › ';
 
 /** Returns the tests of a TypeScript source, each as `describe › … › title`. */
