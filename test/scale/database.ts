@@ -1,4 +1,4 @@
-// The Postgres of a scale run. A filled database can be kept in a folder for later runs.
+// The Postgres server of a scale run. A folder can keep the filled database for later runs.
 import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -27,7 +27,7 @@ export interface DatabaseOptions {
   log(line: string): void;
 }
 
-/** With these settings, commits wait for the disk, as in production. The sizes are those of a small server. */
+/** Settings of a small server. Unlike in other benches, commits wait for the disk, as in production. */
 const settings = {
   shared_buffers: '1GB',
   max_wal_size: '4GB',

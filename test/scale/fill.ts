@@ -1,4 +1,4 @@
-// Fills a database of the form service with the forms of some weeks of use: 20 tenants of very different sizes, with
+// Fills a database of the form service with forms as after some weeks of use: 20 tenants of very different sizes, with
 // ten definitions each. For every 100 drafts, there are ten forms in other statuses. One draft in 20 is due to be
 // locked, and one locked form in four is due to be deleted. Form data has 0.4 KiB (70 %), 1 KiB, 4 KiB or 16 KiB (1 %).
 import pg from 'pg';
@@ -7,7 +7,7 @@ export interface FillOptions {
   databaseUrl: string;
   /** URN of the tenant with the most forms. */
   tenant: string;
-  /** Number of forms in status Draft. The number of other forms is a tenth of it. */
+  /** Number of forms in the status Draft. There are a tenth as many forms in other statuses. */
   drafts: number;
   log(line: string): void;
 }
@@ -23,7 +23,8 @@ SELECT n, json_build_object('name', 'Ana', 'text', (
 FROM generate_series(0, 999) n`;
 
 // $1: the largest tenant, $2: the definition, $3 and $4: the first and last number, $5: the number of forms. Forms are
-// in the order of their creation, within 30 days. The multiplications scatter the kinds of forms evenly.
+// inserted in the order of their creation times, which cover 30 days. The multiplications scatter the kinds of forms
+// evenly.
 const fillSql = `
 INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
   one_per_applicant, applicant, last_accessed, locked, submitted, revision, data, files, subscriber_id)
@@ -52,7 +53,7 @@ CROSS JOIN LATERAL (
       ELSE greatest(c.created, now() - (0.1 + 11 * random()) * interval '1 day') END AS accessed) d
 JOIN scale_form_data a ON a.n = (g * 31) % 1000`;
 
-/** For each locked form that is due, adds the outbox row that says that its applicant was notified. */
+/** Adds, for each locked form that is due, the delivered outbox row of the applicant's notice. */
 const noticesSql = `
 INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, accepted)
 SELECT id, tenant_id, 'form-locked', jsonb_build_object('definitionId', definition_id), locked, locked, locked
@@ -63,7 +64,7 @@ const chunk = 20_000;
 const width = 2;
 
 /**
- * Fills the database. Drops the indexes first and creates them again at the end, which halves the time. A million
+ * Fills the database. Drops the indexes first and recreates them at the end, which halves the duration. A million
  * drafts take about 100 s.
  */
 export async function fill(options: FillOptions): Promise<void> {

@@ -1,4 +1,5 @@
-// `npm run scale`: fills a Postgres with drafts and a Redis with sessions, and measures their cost in time and memory.
+// `npm run scale`: fills a Postgres with drafts and a Redis with sessions, and measures the time and memory that they
+// cost.
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { startExpiryBench } from '../bench/expiry-world.ts';
@@ -57,7 +58,7 @@ async function main(): Promise<number> {
   return 0;
 }
 
-/** The other parts need the latest schema, so the migrations come first. */
+/** Measures the migrations first, because the other measurements need the latest schema. */
 async function measureDatabase(database: ScaleDatabase, asks: (part: (typeof parts)[number]) => boolean) {
   for (const result of await measureMigrations(database, tenant)) print('migration', result);
   const { rows } = await database.pool.query(

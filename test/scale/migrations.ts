@@ -23,16 +23,13 @@ export interface MigrationResult {
 const saveSql = `UPDATE forms SET data = $2, files = '{}', revision = revision + 1, last_accessed = now()
   WHERE id = $1 AND status = 'Draft' RETURNING revision`;
 const listSql = 'SELECT id FROM forms WHERE tenant_id = $1 ORDER BY created DESC, id DESC LIMIT 20';
-/**
- * Returns the longest wait for a lock. Leaves out statements of the migration, which may wait while no save or list
- * waits.
- */
+/** Returns the longest wait of a save or list for a lock. Leaves out the migration's own waits. */
 const waitSql = `
 SELECT coalesce(max(extract(epoch FROM clock_timestamp() - l.waitstart)) * 1000, 0)::float8 AS wait
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE NOT l.granted AND a.application_name = 'scale statements'`;
 
-/** Statements per second; `connections` is the number of connections that send them. */
+/** Statements per second, of all connections together. */
 const rate = 50;
 const connections = 8;
 

@@ -21,7 +21,7 @@ export interface Timing {
 /** The key that the bench gives to the form service. */
 const codeKey = 'a key of benches with more than 32 characters';
 
-/** Makes the index of addresses complete, so that the pod does not fill it during the measurement. */
+/** Fills the table of applicants' addresses, so that the pod does not fill it during the measurement. */
 export async function fillAddresses(pool: pg.Pool): Promise<void> {
   const { rowCount } = await pool.query('SELECT FROM applicant_addresses LIMIT 1');
   if (rowCount === 0)
@@ -78,8 +78,8 @@ export async function measureRequests(bench: ExpiryBench, url: string): Promise<
     ['list with total', () => send('GET', '?top=50&includeTotal=true', { headers: admin })],
     ['search by address', (index) => send('GET', '', { headers: { ...admin, 'x-applicant-address': address(index) } })],
   ];
-  // Repeats the first create: on a busy machine, the first calls of a new pod to the platform fail, so it refuses
-  // creates.
+  // Retry the first create. On a busy machine, the first calls of a new pod to the platform may fail, and the pod then
+  // refuses creates.
   const create = steps[0]?.[1];
   for (let attempt = 0; attempt < 20 && ids.length === 0; attempt += 1)
     await create?.(attempt).catch(() => delay(3_000));

@@ -1,4 +1,4 @@
-// The Redis servers of a scale run: a single one, or a Cluster of three nodes.
+// The Redis servers of a scale run: a single server, or a Cluster of three nodes.
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { startTestCluster } from '../support/redis-cluster.ts';
 import { measureSessions, type SessionFigures } from './sessions.ts';

@@ -15,11 +15,11 @@ export interface SessionFigures {
   created: number;
   /** Bytes of all nodes for one session with its index entries. */
   bytesPerSession: number;
-  /** Milliseconds that a read takes, when reads are sent one after another. */
+  /** Milliseconds that a read takes if reads are sent one after another. */
   read: { p50: number; p99: number };
   /** Reads per second, with 16 concurrent reads. */
   reads: number;
-  /** Milliseconds to count all sessions; `endPerson`: milliseconds to end the ten sessions of one person. */
+  /** Milliseconds to count all sessions, and to end the ten sessions of one person. */
   count: number;
   endPerson: number;
 }
@@ -54,10 +54,9 @@ export async function measureSessions({ settings, sessions, usedMemory }: Sessio
     await store.index.enter(indexes, handle, now + hour, now);
     await store.tokens.start(handle, { sealed: text(sizes.tokens), limit: now + 10 * hour }, now);
   };
-  // Tries to create each session twice, because on a busy machine a command may take longer than the token handler
-  // waits.
+  // Retry once, because on a busy machine a command may exceed the token handler's timeout.
   const created = await rateOf(sessions, (index) => create(index).catch(() => create(index)));
-  // A sign-in ends before its entry is in the index of all sessions, so wait for the entries.
+  // Wait for the index of all sessions, because a sign-in may end before the index contains its entry.
   while ((await store.tokens.count(now)) < sessions) await new Promise((resolve) => setTimeout(resolve, 50));
   const bytesPerSession = ((await usedMemory()) - before) / sessions;
   const load = async (index: number) => {

@@ -1,4 +1,4 @@
-// Lists the pages of the console of which docs/screens has pictures.
+// Lists the pages of the console that docs/screens has pictures of.
 import type { Page } from 'playwright-core';
 
 export interface ConsolePage {

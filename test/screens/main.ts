@@ -1,6 +1,6 @@
 // `npm run screens`: takes the pictures of docs/screens in the system's Chromium, and writes their indexes. The pages
-// of failed sign-ins come from a real token handler whose sign-ins really fail, and those of the console from `npm
-// start`.
+// of failed sign-ins come from a real token handler, in which sign-ins really fail. The pages of the console come from
+// `npm start`.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 

@@ -9,7 +9,7 @@ export interface OtherScreen {
   path?: string;
   /** The link of the warning mail that leads to the page, instead of `path`. */
   link?: 'keep' | 'remove';
-  /** The other test that runs axe on this page, if the test of the screens does not. */
+  /** The test file that runs axe on this page, if other-screens.test.ts does not. */
   checkedIn?: string;
   /** Brings the page into the state to show. */
   prepare?(page: Page): Promise<void>;
@@ -26,7 +26,7 @@ const pressButton = async (page: Page) => {
   await shown(page);
 };
 
-/** axe takes up to 15 s for the page of an API, so only one test runs it there. */
+/** axe takes up to 15 s for the page of an API, so only one test runs axe on this page. */
 const longPage = { checkedIn: 'src/service/openapi/docs-page.test.ts' };
 
 export const otherScreens: readonly OtherScreen[] = [

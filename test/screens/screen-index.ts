@@ -80,7 +80,7 @@ export function screenIndex(): string {
     .trimEnd()}\n`;
 }
 
-/** The console's pictures show one state each; tests open every state. */
+/** Each picture of the console shows one state of its page; tests open every state. */
 function consoleSections(): string[] {
   return consolePages.flatMap(({ name, title }) => {
     const pictures = consoleViews.map((view) => `![${title}, ${view.name}](${fileOfConsole(name, view)})`);

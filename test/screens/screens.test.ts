@@ -54,7 +54,7 @@ const fits = (page: Page) => page.evaluate('document.documentElement.scrollWidth
 const expired = (site: string) => failed.world.clientUrl('callback', { state: 'x', code: 'x' }, { site });
 
 const isWriting = process.env.FORMGATE_WRITE_SCREENS !== undefined;
-/** The pages differ only in their texts. These two pages have the longest texts. */
+/** The two pages with the longest texts. The pages differ only in their texts. */
 const longest: readonly PageName[] = ['client-not-registered', 'sign-out-failed'];
 
 describe.each(views)('the page of a failed sign-in or logout, $name', (view: View) => {

@@ -1,4 +1,4 @@
-// Judges the series of a run: none may grow by more than its limit, with 95 % confidence.
+// Judges the series of a run: fails if a series, with 95 % confidence, grew by more than its limit.
 import { type Point, trendOf } from './trend.ts';
 
 export const quantities = {
@@ -14,13 +14,16 @@ export const quantities = {
 export type Quantity = keyof typeof quantities;
 
 export interface Series {
-  /** What the series was measured on, such as `forms-0`, `Redis` or `saves`. */
+  /** The measured object, such as `forms-0`, `Redis` or `saves`. */
   process: string;
   quantity: Quantity;
   points: Point[];
 }
 
-/** Describes each series that surely grew by more than its limit: a share of its mean, but not less than `least`. */
+/**
+ * Describes each series that grew by more than its limit, with 95 % confidence. The limit is a share of the series'
+ * mean, but at least `least`.
+ */
 export function judge(series: Series[]): string[] {
   return series.flatMap(({ process, quantity, points }) => {
     const { mean, growth } = trendOf(points);

@@ -13,7 +13,8 @@ import type { Quantity, Series } from './judge.ts';
 const mebibyte = 1_024 * 1_024;
 
 /**
- * Share of the time, from the start, that is not judged: the memory of a new process grows while it compiles its code.
+ * The warm-up as a share of the run. It is not judged, because the memory of a new process grows while the process
+ * compiles its code.
  */
 export const warmUpShare = 1 / 6;
 
@@ -26,7 +27,7 @@ export interface ProbeOptions {
   world: World;
   /** Milliseconds between two samples. */
   interval: number;
-  /** Every n-th sample collects garbage first, to measure the live memory. */
+  /** One in this many samples collects garbage first, to measure the live memory. */
   collectEvery: number;
 }
 
@@ -83,8 +84,8 @@ export function startProbes({ world, interval, collectEvery }: ProbeOptions): Pr
       for (const kind of ['save', 'target GET'] as const) {
         const own = requests.filter((each) => each.kind === kind);
         const size = Math.ceil(own.length / 60);
-        // The requests are in the order of their end, and their rate is steady, so equal numbers of them take equal
-        // times.
+        // The requests are ordered by their end, and their rate is steady. Parts with equal numbers of requests
+        // therefore cover equal times.
         for (let part = 0; part * size < own.length; part += 1) {
           const milliseconds = own.slice(part * size, (part + 1) * size).map((each) => each.milliseconds);
           const name = `requests: ${kind}`;

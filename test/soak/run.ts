@@ -1,5 +1,6 @@
 // One run: honest users and a steady load at half of the capacity, while replicas are deployed, the reconciler expires
-// drafts, the key ring is rotated, and faults happen. One replica of each process runs through the measured time.
+// drafts, the key ring is rotated, and faults happen. One replica of each process keeps running during the whole
+// measured time.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
@@ -29,7 +30,7 @@ export interface SoakOptions {
 export interface SoakResult {
   problems: string[];
   series: Series[];
-  /** Requests per second that the replicas can serve; `rate`: requests per second of the steady load. */
+  /** Requests per second that the replicas can serve, and those of the steady load. */
   capacity: number;
   rate: number;
   load: SteadyLoad;
@@ -40,17 +41,17 @@ export interface SoakResult {
 }
 
 const calm = 'calm';
-/** Milliseconds between the end of a fault, deployment, key rotation or expiry run and the next one. */
+/** Milliseconds between the end of one event (a fault, deployment, key rotation or expiry run) and the next event. */
 const pause = 20_000;
 /**
- * Milliseconds in which everything must work again after a fault. The time that the canary requests take without a
- * fault is added.
+ * Milliseconds after a fault in which everything must work again. The duration of the canary requests without a fault
+ * is added.
  */
 const recoveryLimit = 10_000;
 const longestBaseline = 60_000;
 /**
- * Milliseconds after a recovery in which failures are still attributed to the fault: a browser keeps idle connections
- * for this time, and the fault may have left them half-open.
+ * Milliseconds after a recovery in which failures are still attributed to the fault. A browser keeps idle connections
+ * this long, and the fault may have left some half-open.
  */
 const browsersForget = 5_000;
 const overdueDrafts = { count: 40, days: 400, name: 'overdue' };
@@ -85,7 +86,7 @@ export async function soak({ administratorUrl, duration, seed, print }: SoakOpti
   try {
     recorder.phase = calm;
     const send = await prepareSteadyLoad(world, recorder);
-    // A warm-up, whose result is not used: the first requests compile the code.
+    // Warm up and ignore the result: the first requests are slow, because their code is compiled.
     await measureCapacity(send, 30, 10_000);
     const capacity = await measureCapacity(send, 30, 15_000);
     const rate = capacity / 2;
@@ -150,7 +151,7 @@ interface Phased {
   phase: string;
 }
 
-/** Gives a key ring to both replicas of the token handler, by replacing one after the other. */
+/** Deploys a key ring to both replicas of the token handler, one after the other. */
 async function rotation(world: World, recorder: Phased, ring: string): Promise<void> {
   for (const name of ['token-handler-0', 'token-handler-1']) await deploy(world, recorder, name, { KEY_RING: ring });
 }
@@ -182,8 +183,8 @@ interface Events {
 async function causeEvents({ running, recorder, seed, until, counts, problems, print }: Events) {
   const { world, store } = running;
   const canaries = createCanaries(world);
-  // Leaves out faults of the identity provider. A refresh whose outcome is unknown ends its session (decision 0042),
-  // and the users of this run would not sign in again.
+  // Leave out faults of the identity provider. They make the outcome of a refresh unknown, which ends its session
+  // (decision 0042), and the users of this run would not sign in again.
   const steps = plan(seed, 10_000, Object.keys(store.faults)).filter(
     ({ network }) => network?.link !== 'identity provider',
   );

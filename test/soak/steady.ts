@@ -1,5 +1,5 @@
 // A steady load in addition to the honest users: it alternates between saves of drafts and proxied requests, at a rate
-// that does not depend on how fast they are served.
+// that does not depend on the response times.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Recorder } from '../adversary/honest/recorder.ts';
 import { createSender } from '../adversary/honest/requests.ts';
@@ -55,7 +55,8 @@ export async function prepareSteadyLoad(world: World, recorder: Recorder): Promi
 }
 
 /**
- * Returns the requests per second of `senders` concurrent loops. Each sends a request when its previous one has ended.
+ * Returns the requests per second of `senders` concurrent loops. Each loop sends its next request when its previous
+ * request has ended.
  */
 export async function measureCapacity(send: SendOne, senders: number, milliseconds: number): Promise<number> {
   const end = performance.now() + milliseconds;
@@ -72,7 +73,7 @@ export async function measureCapacity(send: SendOne, senders: number, millisecon
 
 export interface SteadyLoad {
   sent: number;
-  /** Number of requests that were not sent, because too many earlier ones had no response yet. */
+  /** Number of requests that were not sent, because too many earlier requests had no response yet. */
   leftOut: number;
 }
 

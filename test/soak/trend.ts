@@ -11,7 +11,10 @@ export interface Trend {
   mean: number;
   /** Change of the value per hour. */
   slope: Estimate;
-  /** Change from the first to the last sample, on the fitted line. `atLeast` is the lower bound of its interval. */
+  /**
+   * Change from the first to the last sample on the fitted line. `atLeast` is the lower bound of the confidence
+   * interval.
+   */
   growth: { atLeast: number; value: number };
 }
 
@@ -19,8 +22,8 @@ export interface Trend {
 const parts = 20;
 
 /**
- * Samples that follow each other are similar, so an interval from single samples would be too narrow. The slope is
- * therefore that of the means of 20 equal parts. Throws if fewer than three parts have samples.
+ * Computes the slope from the means of 20 equal parts of the time, because consecutive samples are similar, and an
+ * interval from single samples would be too narrow. Throws if fewer than three parts have samples.
  */
 export function trendOf(points: readonly Point[]): Trend {
   const from = Math.min(...points.map(({ x }) => x));
