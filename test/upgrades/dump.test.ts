@@ -1,4 +1,4 @@
-// Runs this version on the stores of an old one: every form can be read and changed, a code works, the outbox is
+// Runs this version on the stores of an old version: every form can be read and changed, a code works, the outbox is
 // delivered, people stay signed in, and registrations work.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answered, call } from '../support/platform.ts';
@@ -12,7 +12,7 @@ import { startWorld, type World } from './world.ts';
 let world: World;
 let forms: Product;
 let handler: Product;
-/** A pod that starts six minutes later, when the access tokens of the dump have expired. */
+/** A pod whose time is six minutes ahead, so that the access tokens of the dump have expired. */
 let later: Product;
 let facts: Facts;
 let tokens: Record<Who, string>;

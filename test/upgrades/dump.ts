@@ -1,5 +1,5 @@
 // The dumps of the old version's stores: plain SQL of each database as pg_dump writes it, and the keys of Redis as its
-// DUMP command returns them. `facts.json` names what the tests need to use them, such as a code that was mailed.
+// DUMP command returns them. `facts.json` contains data that tests need to use the dumps, such as a mailed code.
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,11 +9,14 @@ import type { TestRedis } from '../support/redis.ts';
 export const databases = ['access', 'platform', 'forms', 'tokenHandler'] as const;
 
 export interface Facts {
-  /** When the dump was made. Tests move the time back to it, because codes and sessions of the dump expire. */
+  /**
+   * Time at which the dump was made. Tests move their clock back to this time, because the dump's codes and sessions
+   * expire.
+   */
   madeAt: string;
   /** Ids of forms, keyed by the names of the examples, such as `withCode`. */
   forms: Record<string, string>;
-  /** The mailed code of `forms.withCode`, which nobody has entered. */
+  /** The mailed code of `forms.withCode`, which has not been entered yet. */
   code: string;
   /** The body and the key with which `forms.withKey` was created. */
   idempotency: { key: string; body: object };
@@ -51,16 +54,16 @@ export function writeDump(version: string, { facts, sql, redis }: Dump): void {
   write('redis.json', json(redis));
 }
 
-/** Returns the dump of a database. Calls pg_dump, whose version must be that of the server or newer. */
+/** Returns the dump of a database. Calls pg_dump, which must not be older than the server. */
 export async function dumpDatabase(url: string): Promise<string> {
   const { stdout } = await promisify(execFile)('pg_dump', ['--no-owner', '--inserts', '--rows-per-insert=1000', url], {
     maxBuffer: 100 * 1024 * 1024,
   });
-  // Removes psql commands, which are not SQL. Newer versions of pg_dump write them as a protection against injection.
+  // Remove the psql commands that newer versions of pg_dump write as a protection against injection. They are not SQL.
   return stdout.replaceAll(/^\\(?:un)?restrict .*\n/gm, '');
 }
 
-/** Returns all keys of a Redis, with their values as bytes that no character decoding has changed. */
+/** Returns all keys of a Redis. The values are raw bytes, because decoding them as characters would corrupt them. */
 export async function dumpRedis({ port }: TestRedis): Promise<RedisKey[]> {
   const { createClient, RESP_TYPES } = await import('@redis/client');
   const client = createClient({ socket: { host: '127.0.0.1', port }, RESP: 2 });

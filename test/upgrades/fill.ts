@@ -1,6 +1,6 @@
 // Uses an installation of the old version until every store has rows of every kind, and stops it in the middle of its
-// work: events wait in the outbox, and a pod has died while it refreshed a session. SQL and Redis commands do only what
-// time or a fault would do: forms get older, items are quarantined, and leftovers of registrations stay.
+// work: events wait in the outbox, and a pod has died while it refreshed a session. SQL and Redis commands imitate only
+// the effects of time and of faults: forms get older, items are quarantined, and leftovers of registrations stay.
 import { call } from '../support/platform.ts';
 import { until } from '../support/until.ts';
 import type { Facts } from './dump.ts';
@@ -116,8 +116,8 @@ async function requestCode({ mailbox }: World, ask: Ask, id: string, name: strin
 }
 
 /**
- * Signs in four browsers, for a session in use, one to be refreshed, one to be revoked, and one whose pod dies while it
- * refreshes the tokens.
+ * Signs in four browsers. One session is used, one is refreshed, one is revoked, and one is abandoned: a pod dies while
+ * it refreshes this session's tokens.
  */
 async function openSessions(world: World, { url }: Product): Promise<Facts['sessions']> {
   const sessions: Facts['sessions'] = {};

@@ -1,5 +1,5 @@
-// Makes the dump of the old version's stores by running its code. FORMGATE_WRITE_DUMPS=1 writes it to
-// test/fixtures/stores; dump.test.ts, which npm test runs, then uses it.
+// Makes the dump of the old version's stores by running the old version's code. With FORMGATE_WRITE_DUMPS=1, writes the
+// dump to test/fixtures/stores, where dump.test.ts (part of `npm test`) reads it.
 import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import { startSystemPostgres } from '../support/system-postgres.ts';

@@ -1,6 +1,6 @@
-// The version from which upgrades are tested: its commit, and a copy of its code with its own packages. The copy is
-// made once from the history of this repository, and kept in .formgate, because Node runs no TypeScript in
-// node_modules.
+// The old version that upgrade tests start from: its commit, and a copy of its code with its own packages. The copy is
+// made once from the history of this repository. It is kept in .formgate and not in node_modules, because Node runs no
+// TypeScript there.
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ export async function checkOutOldVersion(): Promise<string> {
   if (given) return given;
   const folder = join(project, '.formgate', `version-${oldVersion}-${oldCommit.slice(0, 7)}`);
   if (existsSync(folder)) return folder;
-  // The folder is renamed last, so that an interrupted copy is made again.
+  // Rename the folder last, so that an interrupted copy is not used, but made again.
   const unfinished = `${folder}.unfinished`;
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true });

@@ -1,5 +1,5 @@
 // The people and services that use an installation in these tests: applicants, intake applications, administrators, and
-// browsers that are signed in. In redirects, browsers replace the public addresses with those of the processes.
+// browsers that are signed in. Browsers replace the public addresses in redirects with the addresses of the processes.
 import { call, roleToken } from '../support/platform.ts';
 import { createSiteBrowser, type SiteBrowser, type Visit } from '../support/site-browser.ts';
 import type { Facts } from './dump.ts';
@@ -34,7 +34,7 @@ export async function createTokens({ access }: World): Promise<Record<Who, strin
   return { intake, admin, alice };
 }
 
-/** Writes the tenant's form definition and its client of the token handler. */
+/** Writes the tenant's form definition, and the tenant's client at the token handler. */
 export async function configure(world: World): Promise<void> {
   const token = await roleToken(world.access, { 'configuration-service': ['configuration-admin'] }, { realm: 'core' });
   const query = `?tenantId=${encodeURIComponent(world.access.urns.tenant(tenant.id))}`;

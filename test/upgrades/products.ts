@@ -1,5 +1,5 @@
-// Starts processes of the product from the code of this version or of the old one. Each is configured by environment
-// variables only, as in a cluster.
+// Starts processes of the product from the code of this version or of the old version. As in a cluster, only
+// environment variables configure them.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -62,7 +62,7 @@ function collect(child: ChildProcess): () => string {
   return () => text;
 }
 
-/** Resolves when the process is ready. Throws with its log if it ends before. */
+/** Resolves when the process is ready. If the process ends before, throws an error with its log. */
 export async function startProduct(service: Service, how: Launch): Promise<Product> {
   const env = { HOST: '127.0.0.1', PORT: '0', METRICS_PORT: '0', DRAIN_DEADLINE: 'PT5S', ...how.env };
   const child = launch(join('src', service, 'main.ts'), { ...how, env });
@@ -97,7 +97,7 @@ const isReady = (metricsUrl: string) =>
     () => false,
   );
 
-/** Runs the reconciler once. Throws with its log unless it succeeds. */
+/** Runs the reconciler once. If it fails, throws an error with its log. */
 export async function runReconciler(how: Launch): Promise<string> {
   const child = launch('reconciler/main.ts', how);
   const logText = collect(child);

@@ -1,6 +1,5 @@
-// Restores a backup after a day of work, with the commands of docs/operations.md as they are written there. Forms that
-// were deleted after the backup are deleted again, ended sessions stay ended, and consumers recognize every repeated
-// event.
+// Restores a backup after a day of work, with the unchanged commands of docs/operations.md. Forms that were deleted
+// after the backup are deleted again, ended sessions stay ended, and consumers recognize every repeated event.
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -129,12 +128,12 @@ it('the restored installation has forgotten no deletion, no logout and no event'
   expect((await ask('GET', `/${interrupted}`, 'admin')).body).toMatchObject({ status: 'Submitted' });
   const restored = new pg.Pool({ connectionString: url, max: 1 });
   await drained({ pools: { ...world.pools, forms: restored } }).finally(() => restored.end());
-  // Every repeated event had a key that the event service knew.
+  // The event service knew the key of every repeated event, so it stored no new keys.
   expect(await keys(world)).toEqual(keysBefore);
   expect(await sessionStatus(handler, cookies)).toBe(401);
   expect((await signIn(world, handler.url)).csrf).not.toBe('');
 
-  // A restored database of the platform server has forgotten no deletion either.
+  // The restored database of the platform server must also contain the deletions after the backup.
   const platformUrl = await postgres.createDatabase(randomUUID());
   await documented('" platform.dump', platformUrl);
   expect(await applicants(platformUrl)).toEqual(['erased@example.org', 'interrupted@example.org', 'kept@example.org']);

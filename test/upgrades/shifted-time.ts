@@ -1,11 +1,11 @@
-// Moves the time of a process, so that the stores of an old dump are as young as when they were written. Only `Date` is
-// changed, because everything in this project reads the time from it. The moved time keeps running.
+// Moves the time of a process, so that the data of an old dump is as young as when it was written. Replaces only
+// `Date`, because all code of this project reads the time from `Date`. The moved time keeps running.
 
-/** `milliseconds` are added to the time of the machine. The returned function restores the machine's time. */
+/** Adds `milliseconds` to the time of the machine. Returns a function that restores the machine's time. */
 export function shiftTime(milliseconds: number): () => void {
   const real = globalThis.Date;
   const now = () => real.now() + milliseconds;
-  // Uses a proxy, not a class, so that dates from before the shift are still instances of `Date`.
+  // Use a proxy and not a subclass, so that dates from before the shift are still instances of `Date`.
   globalThis.Date = new Proxy(real, {
     construct: (target, args) => Reflect.construct(target, args.length > 0 ? args : [now()]),
     apply: () => new real(now()).toString(),

@@ -1,6 +1,6 @@
-// Tests a rollout and its rollback under traffic. Pods of the old version and of this one use the same stores, serve
-// each other's sessions and forms, and deliver each other's events. The old version still works after the migrations of
-// this one.
+// Tests a rollout and its rollback under traffic. Pods of the old version and of this version use the same stores,
+// serve each other's sessions and forms, and deliver each other's events. The old version still works after this
+// version's migrations.
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -7,7 +7,7 @@ import { createTokens, definition, signIn, type Who } from './people.ts';
 import type { Product } from './products.ts';
 import { site, type World } from './world.ts';
 
-/** The pods behind a Service: those that are ready and not stopping. */
+/** The pods that a Service sends requests to: those that are ready and not stopping. */
 export interface Pods {
   forms: Product[];
   handlers: Product[];
@@ -18,7 +18,7 @@ export interface Traffic {
   failures: string[];
   /** Ids of submitted forms. */
   submitted: string[];
-  /** Sessions that were revoked at one pod and refused by another. */
+  /** Number of sessions that were revoked at one pod and then refused by another pod. */
   revoked: number;
   stop(): Promise<void>;
 }
@@ -82,7 +82,7 @@ export async function startTraffic(world: World, pods: Pods): Promise<Traffic> {
     };
     const own = await visit('the list of sessions', '/sessions', [200]);
     const [{ id } = { id: '' }] = JSON.parse(own.text) as { id: string }[];
-    // The calls take longer than an access token is valid here, so that both versions refresh tokens.
+    // The calls take longer than the lifetime of an access token in this test, so that both versions refresh tokens.
     for (let nth = 0; nth < 12 && !isOver; nth += 1) {
       await visit('a target', `/targets/api/${nth}`, [200], 'POST');
       await sleep(500);

@@ -1,6 +1,6 @@
-// An installation in which each process runs the old version or this one. It has four databases, Redis, an identity
-// provider and a mail server. It begins empty or with the stores of a dump, at the time of the dump. Public addresses
-// are fixed, because the stores contain them.
+// An installation in which each process runs either the old version or this version. It has four databases, Redis, an
+// identity provider and a mail server. Its stores are empty, or restored from a dump; its clock then starts at the time
+// of the dump. Public addresses are fixed, because the stores contain them.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ import { shiftTime } from './shifted-time.ts';
 
 export const accessPublicUrl = 'http://127.0.0.1:4001/auth';
 export const site = 'http://127.0.0.1:4000';
-/** Secrets of the dumps. They protect nothing else. */
+/** Secrets of the dumps, which are not used anywhere else. */
 const keyRing = `dump:${Buffer.alloc(32, 7).toString('base64')}`;
 const codeKey = 'a key of the dumps with more than 32 characters';
 export const tenant = { id: '65f0c2a9e4b0a1d2c3f4a5b6', name: 'Demo', realm: 'demo', adminEmail: 'admin@example.com' };
@@ -45,13 +45,15 @@ export interface World {
 
 export interface WorldOptions {
   dump?: Dump;
-  /** Folder of the old version's code, if its processes are started. */
+  /** Folder of the old version's code; required to start processes of the old version. */
   oldFolder?: string;
   /** Creates each database, in the order of `databases`. By default, they are created on the shared server. */
   createDatabase?: () => Promise<TestDatabase>;
 }
 
-/** Milliseconds between the dump and the start. In this time, the claims of the dump's processes expire. */
+/**
+ * Milliseconds between the dump and the start. After this time, the leases that the dump's processes held have expired.
+ */
 const pause = 60_000;
 const project = join(import.meta.dirname, '../..');
 const log = pino({ level: 'silent' });
@@ -71,7 +73,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const pools = byDatabase((index) => connect(created[index]?.url ?? ''));
   if (dump) {
     for (const name of databases) await pools[name].query(dump.sql[name]);
-    // A dump leaves its connection with an empty search path, so the connections are replaced.
+    // Replace the connections, because a dump leaves its connection with an empty search path.
     for (const name of databases) pools[name] = await reconnect(pools[name], databaseUrls[name]);
     await restoreRedis(redis, dump.redis);
   } else await migrate({ url: databaseUrls.access, directory: join(project, 'dev/access/migrations'), log });
