@@ -1,6 +1,7 @@
 {{/*
-Building blocks of the hook that checks the configuration (config-check.yaml). After the colon, a comment names the
-argument of a template: `root` is the root context of the chart, and `dict a, b` is a dict with the keys a and b.
+Building blocks of the hook that checks the configuration (config-check.yaml). The comment above a template names the
+template's argument after a colon: `root` is the root context of the chart, and `dict a, b` is a dict with the keys a
+and b.
 */}}
 
 {{/* Annotations of the hook's objects: weight */}}
@@ -23,11 +24,11 @@ reconciler: reconciler
 {{- end }}
 {{- end -}}
 
-{{/* Arguments of a check, in JSON: dict root, part, component. Skips what this release creates later. */}}
+{{/* Arguments of a check, in JSON: dict root, part, component. Skips dependencies that this release creates later. */}}
 {{- define "formgate.checkArguments" -}}
 {{- $root := .root -}}
 {{- $namespace := $root.Release.Namespace -}}
-{{- /* A release exists after a failed installation too. Only the pods of the form service prove that its tables exist. */ -}}
+{{- /* A failed installation also leaves a release. Only ready pods of the form service prove that its tables exist. */ -}}
 {{- $forms := lookup "apps/v1" "Deployment" $namespace (include "formgate.partName" (dict "root" $root "component" "forms")) | default dict -}}
 {{- $hasTables := gt (int (dig "status" "readyReplicas" 0 $forms)) 0 -}}
 {{- $exists := dict "postgres" (lookup "v1" "Service" $namespace (include "formgate.partName" (dict "root" $root "component" "postgres"))) "directory" (lookup "v1" "Service" $namespace (include "formgate.partName" (dict "root" $root "component" "platform-server"))) -}}
@@ -35,7 +36,7 @@ reconciler: reconciler
 {{- if and $root.Values.bundled.enabled (not $exists.postgres) -}}
 {{- $skipped = concat $skipped (list "postgres" "redis") -}}
 {{- else if and (eq .part "reconciler") (not $hasTables) -}}
-{{- /* The form service creates the tables that the reconciler requires. */ -}}
+{{- /* The form service has not yet created the tables that the reconciler requires. */ -}}
 {{- $skipped = append $skipped "postgres" -}}
 {{- end -}}
 {{- if and $root.Values.platformServer.enabled (not $exists.directory) -}}
@@ -94,7 +95,10 @@ bundled store does not exist yet, the copy contains a sample in the same format.
 {{- toJson $volumes -}}
 {{- end -}}
 
-{{/* Lets the Job reach what the processes reach, even before the policies of the release exist: dict root, name */}}
+{{/*
+NetworkPolicies that allow the Job the destinations of all processes, even before the policies of the release exist: dict
+root, name
+*/}}
 {{- define "formgate.checkPolicies" -}}
 {{- $root := .root -}}
 {{- $egress := $root.Values.networkPolicy.egress -}}

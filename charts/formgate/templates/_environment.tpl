@@ -2,8 +2,8 @@
 Environment variables of each process. Variables without secrets are merged in a dict, so that no name occurs twice. The
 schema of values refuses names in `env` that the chart sets itself. Variables with secrets only refer to Secret objects.
 test/chart compares all variables with the config schemas of the processes.
-After the colon, a comment names the argument of a template: `root` is the root context of the chart, and `dict a, b` is
-a dict with the keys a and b.
+The comment above a template names the template's argument after a colon: `root` is the root context of the chart, and
+`dict a, b` is a dict with the keys a and b.
 */}}
 
 {{/* Variables of every process that listens: root */}}
@@ -215,8 +215,8 @@ platformServer:
 {{- end -}}
 
 {{/*
-A container's list `env`: dict root, part, plain (variables without secrets, YAML), env (the operator's), copies (optional: name
-of a Secret with copies of the secrets that the chart creates)
+A container's list `env`: dict root, part, plain (variables without secrets, YAML), env (the operator's), copies
+(optional: name of a Secret with copies of the secrets that the chart creates)
 */}}
 {{- define "formgate.env" -}}
 {{- $root := .root -}}
@@ -278,7 +278,7 @@ CONSOLE_URL: {{ . | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* Public URL of the site with the console: root. By default that of the first host; empty without the console */}}
+{{/* Public URL of the site with the console: root. By default the URL of the first host; empty without the console */}}
 {{- define "formgate.consoleUrl" -}}
 {{- $hosts := .Values.ingress.enabled | ternary .Values.ingress.hosts .Values.httpRoute.hostnames -}}
 {{- if .Values.tokenHandler.consoleUrl -}}

@@ -1,7 +1,7 @@
 {{/*
-Names and labels. Names have at most 40 characters, so that Kubernetes can append suffixes for Jobs and pods. After the
-colon, a comment names the argument of a template: `root` is the root context of the chart, and `dict a, b` is a dict
-with the keys a and b.
+Names and labels. Names have at most 40 characters, so that Kubernetes can append suffixes for Jobs and pods. The comment
+above a template names the template's argument after a colon: `root` is the root context of the chart, and `dict a, b` is
+a dict with the keys a and b.
 */}}
 
 {{- define "formgate.name" -}}

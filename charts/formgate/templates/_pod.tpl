@@ -1,6 +1,7 @@
 {{/*
-Building blocks of all pods. Every pod satisfies the Pod Security level `restricted`. After the colon, a comment names
-the argument of a template: `root` is the root context of the chart, and `dict a, b` is a dict with the keys a and b.
+Building blocks of all pods. Every pod satisfies the Pod Security level `restricted`. The comment above a template names
+the template's argument after a colon: `root` is the root context of the chart, and `dict a, b` is a dict with the keys a
+and b.
 */}}
 
 {{/* The settings in `pods` with the overrides of one process: dict root, values (of the process) */}}
@@ -125,7 +126,7 @@ resources:
   {{- toYaml .values.resources | nindent 2 }}
 securityContext:
   {{- include "formgate.securityContext" .root | nindent 2 }}
-# Puts the last log lines into the pod's status. They state why a process could not start.
+# Puts the last log lines, which state why a process could not start, into the pod's status.
 terminationMessagePolicy: FallbackToLogsOnError
 {{- end -}}
 

@@ -117,7 +117,7 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- /* Without a connection to a cluster, as in `helm template`, the APIs of the cluster are unknown. */ -}}
+{{- /* Check only if Helm is connected to a cluster. Otherwise, as in `helm template`, the cluster's APIs are unknown. */ -}}
 {{- if and .Values.serviceMonitor.enabled (lookup "v1" "ServiceAccount" .Release.Namespace "default") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
 {{- $problems = append $problems "serviceMonitor.enabled: the cluster has no ServiceMonitor; install the Prometheus Operator first" -}}
 {{- end -}}

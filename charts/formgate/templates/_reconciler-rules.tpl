@@ -1,6 +1,6 @@
 {{/*
 Permissions of the reconciler at the Kubernetes API, in the namespace of the release only. test/kubernetes parses this
-list as YAML. It checks against an API server that the list grants what a sync of CoreClients needs, and not more.
+list as YAML, and checks against an API server that it grants exactly the permissions that a sync of CoreClients needs.
 */}}
 {{- define "formgate.reconcilerRules" -}}
 - apiGroups: [formgate.dev]

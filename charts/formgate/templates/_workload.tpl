@@ -149,8 +149,8 @@ spec:
             periodSeconds: 5
             timeoutSeconds: 4
             failureThreshold: 2
-          # Kubernetes removes a stopping pod from the load balancers. The pod keeps serving while they notice, and gets
-          # SIGTERM after that.
+          # Kubernetes removes a stopping pod from the load balancers. The pod keeps serving until they have noticed, and
+          # then gets SIGTERM.
           lifecycle:
             preStop:
               sleep:
