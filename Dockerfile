@@ -1,6 +1,6 @@
 # The image of all processes: docker build -t formgate .
 # Both base images are arguments, so that you can use mirrors or your own images. BUILD_IMAGE needs npm and a shell.
-# RUN_IMAGE needs /nodejs/bin/node, version 26 or newer, but neither a shell nor a package manager.
+# RUN_IMAGE needs /nodejs/bin/node, version 26 or newer, but no shell and no package manager.
 ARG BUILD_IMAGE=docker.io/library/node:26-trixie-slim
 ARG RUN_IMAGE=gcr.io/distroless/nodejs26-debian13:nonroot
 
@@ -8,12 +8,12 @@ FROM ${BUILD_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY web/package.json ./web/
-# To use another registry than npm's: --secret id=npmrc,src=$HOME/.npmrc
+# To use another registry than npm's, build with --secret id=npmrc,src=$HOME/.npmrc
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     npm ci --omit=dev --omit=optional --omit=peer --ignore-scripts --no-audit --no-fund --cache=/tmp/npm \
  && rm -rf node_modules/.package-lock.json node_modules/formgate-web /tmp/npm
 
-# Builds the pages. At run time, they need no packages.
+# Builds the pages. The built pages need no packages at run time.
 FROM ${BUILD_IMAGE} AS pages
 WORKDIR /app
 COPY package.json package-lock.json tsconfig.json .npmrc ./
@@ -57,7 +57,7 @@ LABEL org.opencontainers.image.title="Formgate" \
 WORKDIR /app
 COPY LICENSE ./
 COPY --from=program /program ./
-# Node has one compile cache for each user, and writes it as that user.
+# Node keeps a separate compile cache for each user, so the user of the image must be able to write this folder.
 COPY --from=program --chown=65532:65532 /compile-cache ./compile-cache
 USER 65532:65532
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/compile-cache
