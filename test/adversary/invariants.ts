@@ -28,7 +28,7 @@ export function judgeFailures(failures: Failure[]): string[] {
 }
 
 /**
- * Compares the p99 of each group of requests with that of the baseline. Reports a group if the confidence intervals
+ * Compares the p99 of each group of requests with the p99 of the baseline. Reports a group if the confidence intervals
  * show that adversaries more than triple its p99. A p99 below `floor` milliseconds is never too slow, because a busy
  * machine alone can cause it.
  */
@@ -47,7 +47,7 @@ export function judgeLatency(samples: Sample[], floor: number): string[] {
   });
 }
 
-/** Returns the phases whose p99 exceeds `limit`, slowest first. */
+/** Returns the phases with a p99 above `limit`, slowest first. */
 function slowPhases(samples: Sample[], p99Of: (phase: string) => number, limit: number): string {
   return [...new Set(samples.map(({ phase }) => phase))]
     .map((phase) => ({ phase, p99: p99Of(phase) }))

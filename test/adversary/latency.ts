@@ -17,7 +17,7 @@ export interface GroupLatency {
   p99Interval: [low: number, high: number];
 }
 
-/** Returns the latencies of each group of requests, from the samples whose phase `isIn` accepts. */
+/** Returns the latencies of each group of requests. Uses only samples of the phases that `isIn` accepts. */
 export function latencies(samples: Sample[], isIn: (phase: string) => boolean): Record<string, GroupLatency> {
   return Object.fromEntries(
     Object.entries(groups).map(([group, kinds]) => {

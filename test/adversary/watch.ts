@@ -4,8 +4,7 @@ import type { Replica } from './world/replica.ts';
 
 export interface Watch {
   /**
-   * Returns a line for each replica that was blocked or unready while it ran, with the first phase in which this was
-   * seen.
+   * Returns a line for each running replica that was blocked or not ready, with the first phase in which this happened.
    */
   findings(): string[];
   stop(): Promise<void>;

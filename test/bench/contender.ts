@@ -28,7 +28,7 @@ export interface Forked extends Contender {
   ask<T>(question: unknown): Promise<T>;
 }
 
-/** Node flags with which a contender's process ends when the bench's process has ended. */
+/** Node flags that make a contender's process exit when the bench's process has ended. */
 const followBench = ['--import', 'data:text/javascript,process.on("disconnect",()=>process.exit())'];
 
 /** Forks `file` of this folder, and sends its settings as the first message. `flags` are flags of Node. */

@@ -47,13 +47,13 @@ export interface ExpiryBench {
 }
 
 const root = join(import.meta.dirname, '../..');
-/** The Node flags with which every process of the product runs (decision 0013). */
+/** The Node flags of every process of the product (decision 0013). */
 const flags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 const silent = pino({ level: 'silent' });
 const tenantKey = '65f0c2a9e4b0a1d2c3f4a5b6';
 
 /**
- * Settings with which Postgres does not wait for the disk or for checkpoints. These waits are the same for all
+ * Settings that keep Postgres from waiting for the disk or for checkpoints. These waits are the same for all
  * contenders, and long on a shared machine.
  */
 const settings = {

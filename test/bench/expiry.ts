@@ -124,9 +124,9 @@ interface Saves {
 }
 
 /**
- * Measures saves in three phases: during a run of the reconciler and the dispatcher (`run`), with the dispatcher only
- * (`dispatcher`), and with neither (`quiet`). Pauses and resumes the reconciler to alternate between short slices of
- * the phases, so that a drift of the machine's speed affects all phases alike.
+ * Measures saves in three phases: while the reconciler and the dispatcher work (`run`), while only the dispatcher works
+ * (`dispatcher`), and with a paused reconciler and an empty outbox (`quiet`). Pauses and resumes the reconciler to
+ * alternate between short slices of the phases, so that a drift of the machine's speed affects all phases alike.
  */
 async function measureSaves(bench: ExpiryBench, applicants: Applicants): Promise<Figure[]> {
   const saves: Saves = { quiet: [], dispatcher: [], run: [] };

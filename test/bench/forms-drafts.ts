@@ -51,8 +51,7 @@ async function readCodes(publicUrl: string, addresses: string[]): Promise<Map<st
   const codes = new Map<string, string>();
   for (const mail of (await (await fetch(`${publicUrl}/mailbox/messages`)).json()) as Mail[]) {
     const address = [mail.to].flat().find((to) => wanted.has(to));
-    // The code is the only text of its line. A link in the mail may contain a form id whose last part looks like a
-    // code.
+    // The code is the only text of its line. A link in the mail may contain a form id that ends like a code.
     const code = /^\s*([A-Z0-9]{6,})\s*$/m.exec(mail.text)?.[1];
     if (address && code && !codes.has(address)) codes.set(address, code);
   }

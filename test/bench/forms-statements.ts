@@ -1,4 +1,4 @@
-// The statements that all contenders of the forms bench run: those of the form service.
+// The form service's SQL statements, which all contenders of the forms bench run.
 import type pg from 'pg';
 import { createDataStore } from '../../src/forms/forms/data-store.ts';
 import { unsharedPool } from '../../src/service/postgres/shared-pool.ts';

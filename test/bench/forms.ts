@@ -129,7 +129,7 @@ function withRate(run: (requests: number) => Promise<{ requests: number }>) {
   };
 }
 
-/** Returns by how many milliseconds the form service's p99 exceeds that of the minimal handler. */
+/** Returns the form service's p99 minus the minimal handler's p99, in milliseconds. */
 async function compareLatency(arena: Arena, operation: Operation, rate: number): Promise<Estimate> {
   const requests = arena.requests[operation];
   const steady = [arena.service, arena.handler].map(({ url }) => steadyLoad({ url, requests, connections, rate }));

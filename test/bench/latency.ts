@@ -56,7 +56,7 @@ interface Latency {
 }
 
 export interface SteadyLatency extends Latency {
-  /** The values from which the medians are computed, in the order of the rounds. */
+  /** The values behind the medians, in the order of the rounds. */
   slices: Latency[];
 }
 

@@ -36,7 +36,7 @@ export interface ProxyWorldOptions {
 export const target = 'upstream';
 const clientId = 'bench';
 const urnPrefix = 'urn:example';
-/** Node flags in addition to those of production (BENCH_NODE_FLAGS), to measure their effect. */
+/** Node flags from BENCH_NODE_FLAGS, added to the flags of production to measure their effect. */
 export const nodeFlags = process.env.BENCH_NODE_FLAGS?.split(' ') ?? [];
 
 export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptions): Promise<ProxyWorld> {

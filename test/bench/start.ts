@@ -61,7 +61,7 @@ export async function benchStart(): Promise<Figure[]> {
 }
 
 function figuresOf(name: string, starts: Start[]): Figure[] {
-  // Other programs can only lengthen a start, so the shortest start is closest to that of an idle machine.
+  // Other programs can only lengthen a start, so the shortest start is closest to a start on an idle machine.
   const shortest = Math.min(...starts.map(({ passed }) => passed));
   return [
     { name: `${name}: s until it listens, shortest of ${rounds}`, ...single(shortest), most: 0.4, digits: 2 },

@@ -29,8 +29,8 @@ afterAll(async () => {
 });
 
 /**
- * Removes the priority class of a Pod. An API server rejects a Pod whose priority class does not exist, but accepts a
- * Deployment that names it.
+ * Removes the priority class of a Pod. An API server rejects a Pod if its priority class does not exist, but accepts a
+ * Deployment with this priority class.
  */
 function onlyItself(object: KubeObject): KubeObject {
   if (object.kind !== 'Pod') return object;

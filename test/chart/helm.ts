@@ -62,7 +62,7 @@ export interface Rendering {
   namespace?: string;
   /** Name of the only template to render; by default all are rendered. */
   only?: string;
-  /** Folder of the chart to render; by default that of this project. */
+  /** Folder of the chart to render; by default this project's chart. */
   from?: string;
   /** Renders an upgrade instead of an installation. */
   isUpgrade?: boolean;

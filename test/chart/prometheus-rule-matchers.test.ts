@@ -1,5 +1,5 @@
-// Runs the cases of the alerts through promtool with an additional label in `prometheusRule.matchers`. If clusters
-// share a Prometheus, only such a label distinguishes their series.
+// Runs the cases of the alerts through promtool with an additional label in `prometheusRule.matchers`. Clusters that
+// share a Prometheus need an additional label to distinguish their series.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { backgroundCases } from '../monitoring/background-cases.ts';

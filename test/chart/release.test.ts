@@ -14,7 +14,7 @@ const quiet = {
   'tokenHandler.replicas': 0,
   'platformServer.replicas': 0,
   'reconciler.suspend': true,
-  // Avoids objects whose definitions the cluster may not have.
+  // These values avoid objects whose custom resource definitions may be missing in the cluster.
   'ingress.preset': 'none',
   'networkPolicy.ingressController.podLabels': { 'app.kubernetes.io/name': 'traefik' },
 };

@@ -46,7 +46,7 @@ const serving = `app.kubernetes.io/instance=${release},app.kubernetes.io/compone
 
 /**
  * Returns the version of every object of the release, keyed by kind and name, and the names of the release's pods.
- * Leaves out objects whose version changes without an upgrade.
+ * Leaves out objects that also change without an upgrade.
  */
 async function generations(): Promise<Record<string, string>> {
   const kinds =

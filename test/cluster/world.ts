@@ -76,7 +76,7 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
       await remove('--wait=false');
     },
   };
-  // Remove what an earlier run may have left.
+  // Remove leftovers of an earlier run.
   await remove('--timeout=180s');
   await run('kubectl', ['apply', '-f', '-'], { input: JSON.stringify(restricted(namespace)) });
   await apply(partsManifests({ image: imageOf('PARTS'), publicUrl: `${url}/auth`, serviceSecret, host }));
@@ -113,7 +113,7 @@ async function writeData({ url, token }: World): Promise<void> {
   await writeDemoData({ url, token: admin, urns, publicUrl: url });
   await createCountriesRegister({ formsUrl: url, platformUrl: url, token: admin });
   await waitForNotices({ url, token: admin });
-  // Each replica caches what it reads, so wait until all replicas have read the new client.
+  // Each replica caches clients, so wait until all replicas have read the new client.
   await waitForAllReplicas(`${url}/token-handler/v1/clients`, admin, (text) => text.includes(`"${demoConsoleId}"`));
 }
 

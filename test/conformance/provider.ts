@@ -11,7 +11,7 @@ export interface ScriptedProvider {
   /** URL of the provider: `http://127.0.0.1:<port>/auth`. */
   url: string;
   addRealm(name: string): Promise<ScriptedRealm>;
-  /** Returns the URL with its origin replaced by that of this provider. */
+  /** Returns the URL with this provider's origin. */
   own(url: URL): URL;
   close(): Promise<void>;
 }

@@ -21,8 +21,8 @@ export interface Script {
   /** Members of the discovery document that replace the realm's own. */
   discovery?: Record<string, unknown>;
   /**
-   * Claims of an ID token that replace the realm's own. The value undefined removes a claim. If it is a function, it
-   * receives the correct claims and returns those to replace.
+   * Claims of an ID token that replace the realm's own. The value undefined removes a claim. A function receives the
+   * correct claims, and returns the claims to replace.
    */
   claims?: Record<string, unknown> | ((correct: JWTPayload) => Record<string, unknown>);
   /** Members of the ID token's header that replace the realm's own. */

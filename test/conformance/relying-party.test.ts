@@ -154,8 +154,8 @@ describe('oidcc-client-rp-initiated-logout-rp-basic', () => {
 
 describe('oidcc-client-back-channel-logout-rp-basic', () => {
   /**
-   * The person is signed in with two browsers, and logs out in one of them. The provider then sends a logout token,
-   * which ends the other browser's session only if it is valid.
+   * The person is signed in with two browsers, and logs out in one of them. The provider then sends a logout token. If
+   * the token is valid, it ends the other browser's session.
    */
   async function logsOut(run: ModuleRun, status: 200 | 400): Promise<void> {
     const other = createSiteBrowser();

@@ -34,7 +34,7 @@ export interface ModuleRun {
   personOf(browser: SiteBrowser): Promise<string | undefined>;
 }
 
-/** Number of prepared tenants. Each test uses one, and so does each repetition of a failed test. */
+/** Number of prepared tenants. Each test uses one tenant, and each retry of a failed test uses another tenant. */
 const mostModules = 90;
 const realmOf = (index: number) => `module-${index}`;
 const tenantIdOf = (index: number) => index.toString(16).padStart(24, '0');

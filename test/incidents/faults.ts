@@ -102,7 +102,7 @@ export const tenMinutesAhead = {
   TEST_TIME_SHIFT: '600000',
 };
 
-/** Returns settings with which a process trusts a certificate authority that expires tomorrow. */
+/** Returns settings that make a process trust a certificate authority that expires tomorrow. */
 export function expiringAuthority({ folder }: World): Record<string, string> {
   return { NODE_EXTRA_CA_CERTS: createCertificate(folder, { days: 1 }).certificateFile };
 }

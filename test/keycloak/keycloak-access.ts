@@ -145,7 +145,7 @@ async function removeRealm(admin: AdminApi, name: string): Promise<void> {
   await admin.call('DELETE', `/${name}`);
 }
 
-/** Gives the realm a signing key that the test knows, so that the test can sign any token. */
+/** Adds the test's own signing key to the realm, so that the test can sign any token. */
 async function addSigningKey(admin: AdminApi, issuer: string, realm: string): Promise<Signer> {
   const { privateKey, pem } = makeKey();
   await admin.call('POST', `/${realm}/components`, {

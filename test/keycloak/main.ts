@@ -1,5 +1,6 @@
 // `npm run test:keycloak`: runs the token handler's suites that need an identity provider against a real Keycloak. It
-// uses the Keycloak at KEYCLOAK_URL, or starts one with the script in the folder LAB. It fails if neither is set.
+// uses the Keycloak at KEYCLOAK_URL, or starts one with the script in the folder LAB. It fails if KEYCLOAK_URL is not
+// set and the script does not exist.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createAdminApi, type KeycloakServer } from './admin-api.ts';

@@ -37,7 +37,7 @@ export interface CoreClientObject {
 }
 
 export interface Lab {
-  /** Configuration with which tests act as the cluster's administrator. */
+  /** Kubeconfig of the cluster's administrator. */
   admin: KubeConfig;
   namespace: string;
   /** Path of a kubeconfig for the reconciler's account, through the proxy. */

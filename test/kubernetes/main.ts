@@ -1,5 +1,6 @@
 // `npm run test:kubernetes`: tests CoreClients on a real API server. It uses the cluster of KUBECONFIG, or starts one
-// with the scripts in the folder LAB. It fails if neither is set, or if the cluster already contains other CoreClients.
+// with the scripts in the folder LAB. It fails if KUBECONFIG is not set and the scripts do not exist, or if the cluster
+// already contains other CoreClients.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';

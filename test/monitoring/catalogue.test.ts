@@ -70,7 +70,7 @@ it('every metric that documents, the chart, its rules or tests name exists', () 
   for (const name of ['formgate_session', 'formgate_typo_total']) known.add(name);
   // A command may name only a prefix, to search for all metrics that begin with it.
   const isKnown = (name: string) => known.has(name) || [...known].some((one) => one.startsWith(`${name}_`));
-  // Matches a name that begins with our prefix, or that has an ending that only metrics have.
+  // Matches names that begin with formgate_, and names that end like a metric, in _total or _seconds.
   const named = /(?<![\w/.@:$-])(?:formgate_[a-z0-9_]+[a-z0-9]|[a-z][a-z0-9_]*_(?:total|seconds))(?![\w*(/@:-])/g;
   const texts = [
     ...listFiles(root, ['docs', 'charts'], ''),

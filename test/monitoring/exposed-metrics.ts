@@ -1,7 +1,7 @@
-// Reads the text of /metrics.
+// Parses the text that a process returns at /metrics.
 import type { CatalogueEntry } from '../../dev/monitoring/catalogue.ts';
 
-/** What a process exports of one metric. */
+/** One metric as a process exports it. */
 export interface ExposedMetric {
   type: string;
   help: string;

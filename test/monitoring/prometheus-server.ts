@@ -13,7 +13,7 @@ const longestStart = 60_000;
 
 export interface Sample {
   metric: Record<string, string>;
-  /** Values of the series over time, without those that are not a number. */
+  /** Values of the series over time, without NaN. */
   values: number[];
 }
 

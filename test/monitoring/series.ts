@@ -11,7 +11,7 @@ export function series(name: string, labels: Record<string, string> = {}): strin
   return `${name}{${all.join(',')}}`;
 }
 
-/** Part of a series: an increase per minute, a gap in the scrapes, or a restart of the process. */
+/** A section of a series: an increase per minute, a gap in the scrapes, or a restart of the process. */
 export type Part = { minutes: number; perMinute: number } | { minutes: number; gap: true } | { restart: true };
 
 /** Returns the values of a counter that begins at 0. */

@@ -18,7 +18,7 @@ interface Node {
 
 const reason = 'a text for people';
 const logMethods = new Set(['debug', 'info', 'warn', 'error']);
-/** Properties whose values only people read, in problems, validation issues and the list of untrusted headers. */
+/** Properties of problems, validation issues and the list of untrusted headers that contain texts for people. */
 const textProperties = new Set(['detail', 'description', 'message', 'source', 'claim']);
 
 function isText({ node, parent }: Path): boolean {

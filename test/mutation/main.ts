@@ -43,8 +43,8 @@ async function runShard(name: string, shard: Shard, isFresh: boolean): Promise<v
   mkdirSync(cache, { recursive: true });
   const incremental = join(cache, `${name}.json`);
   if (isFresh) rmSync(incremental, { force: true });
-  // Remove the survivors from the stored report. Otherwise, Stryker would reuse the result of a survivor for which it
-  // has no coverage by test, even if a new test kills the survivor.
+  // Remove the survivors from the stored report. Otherwise, Stryker would not run a survivor without per-test coverage
+  // again, even if a new test kills the survivor.
   if (existsSync(incremental)) writeFileSync(incremental, JSON.stringify(withoutSurvivors(readReport(incremental))));
   const configuration = join(cache, `${name}.config.json`);
   writeFileSync(configuration, JSON.stringify(strykerOptions(name, shard)));
@@ -77,7 +77,7 @@ function readReport(file: string): MutationReport {
   return JSON.parse(readFileSync(file, 'utf8'));
 }
 
-/** Returns the commit whose code was mutated, followed by `+` if files in src differ from it. */
+/** Returns the mutated commit, followed by `+` if files in src have uncommitted changes. */
 function commit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
   return git('rev-parse', '--short=10', 'HEAD') + (git('status', '--porcelain', 'src') === '' ? '' : '+');

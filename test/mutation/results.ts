@@ -47,7 +47,7 @@ export interface ShardResult {
   shard: string;
   /** Day of the run, YYYY-MM-DD. */
   date: string;
-  /** The commit whose code was mutated. */
+  /** The mutated commit. */
   commit: string;
   modules: ModuleResult[];
 }

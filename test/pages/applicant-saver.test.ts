@@ -11,7 +11,7 @@ interface Put {
   saveId: string;
 }
 
-/** Creates a Saver whose requests wait until a test passes their outcome to `answer`. */
+/** Creates a Saver. Its requests wait until a test passes their outcome to `answer`. */
 function createWorld() {
   const puts: Put[] = [];
   const states: SaveState[] = [];

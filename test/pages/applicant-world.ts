@@ -97,7 +97,9 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
   return { page, context, complaints };
 }
 
-/** Returns what axe finds, and whether the page is wider than the screen. Create the context with `bypassCSP`. */
+/**
+ * Returns the violations that axe finds, and whether the page is wider than the screen. The context needs `bypassCSP`.
+ */
 export async function faultsOf(page: Page): Promise<string[]> {
   const found = await accessibilityViolations(page);
   const isWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');

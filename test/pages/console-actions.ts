@@ -135,7 +135,7 @@ export class ConsoleCoverage {
     return actions.filter((action) => !isSeen(action)).map(({ name }) => name);
   }
 
-  /** Returns the positions in the sources at which the functions that ran begin. */
+  /** Returns the start positions, in the sources, of the functions that ran. */
   #originals(script: string, ran: ReadonlySet<string>): { file: string; offset: number }[] {
     const text = readFileSync(join(this.#folder, script), 'utf8');
     const map = new SourceMap(JSON.parse(readFileSync(join(this.#folder, `${script}.map`), 'utf8')));

@@ -23,7 +23,7 @@ export interface ConsoleWorld {
   handlerPool: pg.Pool;
   /** Errors and violations of the watched pages so far. */
   complaints: string[];
-  /** Opens a browser context whose pages are watched. */
+  /** Opens a browser context, and watches its pages. */
   context(options?: BrowserContextOptions): Promise<BrowserContext>;
   /** Opens a page of the console, and signs in. `path` is below `/console/demo`. */
   signIn(context: BrowserContext, path?: string, person?: Person): Promise<Page>;
@@ -193,7 +193,7 @@ export async function enterPassword(page: Page, person: Person = 'admin'): Promi
 
 let axe: Promise<string> | undefined;
 
-/** Returns what axe finds, and whether the page scrolls sideways. Waits until everything is loaded. */
+/** Returns the violations that axe finds, and whether the page scrolls sideways. Waits until everything is loaded. */
 export async function findFaults(page: Page): Promise<string[]> {
   await settled(page);
   axe ??= readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');

@@ -1,9 +1,9 @@
 // Measures how hard a text is to read.
 //
 // English: the grade of Flesch and Kincaid (Kincaid, Fishburne, Rogers and Chissom, "Derivation of new readability
-// formulas", Research Branch Report 8-75, Naval Technical Training, 1975). Grade 7 is for people of twelve years.
-// French: the reading ease of Flesch as adapted by Kandel and Moles ("Application de l'indice de Flesch à la langue
-// française", Cahiers Études de Radio-Télévision 19, 1958). A value of 70 or more is "fairly easy", the seventh grade.
+// formulas", Research Branch Report 8-75, Naval Technical Training, 1975). Grade 7 is for people aged twelve. French:
+// the reading ease of Flesch as adapted by Kandel and Moles ("Application de l'indice de Flesch à la langue française",
+// Cahiers Études de Radio-Télévision 19, 1958). A value of 70 or more is "fairly easy", the seventh grade.
 //
 // Both measures count only sentences, words and syllables, and syllables are estimated from vowels. They ignore rare
 // words, the order of words and the meaning, and are unreliable for fewer than a hundred words. A text that passes may

@@ -1,7 +1,7 @@
 // `npm run test:reference`: runs suites again on a platform server that behaves like the reference implementation
-// (docs/platform.md). It runs only suites that start a platform server, because no others can notice a difference. Of
-// the token handler's suites, it runs only those about clients, because the token handler uses only the platform's
-// configuration. Arguments are passed to vitest.
+// (docs/platform.md). It runs only suites that start a platform server, because other suites cannot notice a
+// difference. Of the token handler's suites, it runs only those about clients, because the token handler uses only the
+// platform's configuration. Arguments are passed to vitest.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { testsThatImport } from '../support/system-parts.ts';

@@ -1,4 +1,4 @@
-// Rules about names and contents of source files for which the linter has no rule. Most rules read files line by line;
+// Rules about names and contents of source files that the linter cannot check. Most rules read files line by line;
 // import-rules.ts checks imports.
 import { listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 
@@ -22,7 +22,8 @@ const isProduction = (path: string) => !isTest(path);
 const isScript = (path: string) => /\.tsx?$/.test(path);
 const everywhere = () => true;
 
-// True for a folder's noun file, whose name is the singular of the folder's name: forms/form.ts, sign-in/sign-in.ts.
+// True for a folder's noun file, which has the folder's name in the singular, such as forms/form.ts or
+// sign-in/sign-in.ts.
 function isNoun(path: string): boolean {
   const [, folder, name] = /^src\/(?:forms|token-handler|platform-server)\/([^/]+)\/([^/]+)\.ts$/.exec(path) ?? [];
   if (folder === undefined || name === undefined) return false;

@@ -62,7 +62,7 @@ export function routesReference(processes: readonly RoutedProcess[]): string {
   return `${[introduction, `## Guards\n\n${guardTable()}`, ...sections].join('\n\n')}\n`;
 }
 
-/** Returns the names, without parameters, of all guards in a route table, including those within `ifBearer`. */
+/** Returns the names, without parameters, of all guards in a route table, including guards within `ifBearer`. */
 export function guardNames(routes: readonly Route[]): string[] {
   const names = routes
     .flatMap(({ guards }) => guards)

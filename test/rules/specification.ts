@@ -1,4 +1,4 @@
-// Reads docs/specification.md and docs/specification-token-handler.md, whose tables list rules and their tests.
+// Reads the tables of rules and their tests in docs/specification.md and docs/specification-token-handler.md.
 
 export interface Rule {
   id: string;

@@ -1,4 +1,4 @@
-// Lists the pages of docs/screens/other.md: those that belong neither to the applicant's pages nor to the areas of the
+// Lists the pages of docs/screens/other.md. They are the pages outside the applicant's pages and the areas of the
 // console.
 import type { Page } from 'playwright-core';
 

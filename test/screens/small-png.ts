@@ -1,6 +1,6 @@
-// Makes a screenshot a third as large: a PNG with a palette of the 256 most frequent colors. Every other color, which
-// occurs on the edges of letters, becomes the nearest one of the palette. Reads only PNGs as Chromium writes them: 8
-// bits per channel, RGB or RGBA, not interlaced (PNG specification, third edition).
+// Makes a screenshot a third as large: a PNG with a palette of the 256 most frequent colors. Other colors, which occur
+// on the edges of letters, become the nearest color of the palette. Reads only PNGs as Chromium writes them: 8 bits per
+// channel, RGB or RGBA, not interlaced (PNG specification, third edition).
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
 
 const signatureLength = 8;

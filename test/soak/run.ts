@@ -30,7 +30,7 @@ export interface SoakOptions {
 export interface SoakResult {
   problems: string[];
   series: Series[];
-  /** Requests per second that the replicas can serve, and those of the steady load. */
+  /** Requests per second that the replicas can serve, and that the steady load sends. */
   capacity: number;
   rate: number;
   load: SteadyLoad;
@@ -51,7 +51,7 @@ const recoveryLimit = 10_000;
 const longestBaseline = 60_000;
 /**
  * Milliseconds after a recovery in which failures are still attributed to the fault. A browser keeps idle connections
- * this long, and the fault may have left some half-open.
+ * this long, and the fault may have left some connections half-open.
  */
 const browsersForget = 5_000;
 const overdueDrafts = { count: 40, days: 400, name: 'overdue' };

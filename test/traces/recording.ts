@@ -29,7 +29,7 @@ export function createRecording(): Recording {
         socket.write(command);
         return JSON.parse(await text(socket)) as string[];
       } catch (error) {
-        // The process may not listen on the socket yet.
+        // Retry, because the process may still be starting and not yet listening on the socket.
         if (attempt === 100) throw error;
         await sleep(50);
       }

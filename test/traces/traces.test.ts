@@ -56,7 +56,7 @@ describe('ARCHITECTURE documents the modules of', () => {
 
   it('a lock with its notice', async () => {
     let modules: string[] = [registration];
-    // Like a recording of a request, this recording is repeated if a registration was checked meanwhile.
+    // Repeat this recording if a registration was checked during it, as `recordRequest` does.
     for (let index = 0; modules.includes(registration) && index < 5; index += 1) {
       const ids = [await draft(forms), await draft(forms), await draft(forms)];
       await drained(world.pool);

@@ -12,7 +12,7 @@ import { startWorld, type World } from './world.ts';
 let world: World;
 let forms: Product;
 let handler: Product;
-/** A pod whose time is six minutes ahead, so that the access tokens of the dump have expired. */
+/** A pod with a clock that is six minutes ahead, so that the access tokens of the dump have expired. */
 let later: Product;
 let facts: Facts;
 let tokens: Record<Who, string>;

@@ -83,7 +83,7 @@ export async function signIn(world: World, url: string, email = 'alice@example.c
   return { browser, csrf: browser.cookie(url, 'XSRF-TOKEN') ?? '' };
 }
 
-/** Returns the Cookie, CSRF and Origin headers of a browser whose cookies are in a dump. */
+/** Returns the Cookie, CSRF and Origin headers of a browser, from its cookies in a dump. */
 export function cookieOf({ cookie, csrf }: Facts['sessions'][string]): Record<string, string> {
   return { Cookie: `${cookieName}=${cookie}; XSRF-TOKEN=${csrf}`, 'X-XSRF-TOKEN': csrf, Origin: site };
 }

@@ -25,7 +25,7 @@ export interface Launch {
   /** Folder with the code of the version to start. */
   folder: string;
   version: Version;
-  /** Milliseconds by which the time of the process differs from that of the machine. */
+  /** Milliseconds to add to the machine's time in this process. */
   shift: number;
   env: Record<string, string>;
 }

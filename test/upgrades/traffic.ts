@@ -7,7 +7,7 @@ import { createTokens, definition, signIn, type Who } from './people.ts';
 import type { Product } from './products.ts';
 import { site, type World } from './world.ts';
 
-/** The pods that a Service sends requests to: those that are ready and not stopping. */
+/** The pods that a Service sends requests to, because they are ready and not stopping. */
 export interface Pods {
   forms: Product[];
   handlers: Product[];

@@ -1,6 +1,6 @@
 // An installation in which each process runs either the old version or this version. It has four databases, Redis, an
-// identity provider and a mail server. Its stores are empty, or restored from a dump; its clock then starts at the time
-// of the dump. Public addresses are fixed, because the stores contain them.
+// identity provider and a mail server. Its stores are empty or restored from a dump. With a dump, its clock starts at
+// the time of the dump. Public addresses are fixed, because the stores contain them.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -23,7 +23,7 @@ export interface Adversary {
    * connections.
    */
   needsDatabase?: boolean;
-  /** Milliseconds after the adversary has stopped in which honest users may still see its effects; by default 300. */
+  /** Milliseconds after the adversary's end during which honest users may still see its effects; by default 300. */
   recovery?: number;
   run(attack: Attack): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// The process in which adversaries run. The first message to this process contains the addresses of the services. Each
-// later message orders an attack. When the attack has ended, the process sends back the adversary's complaints.
+// The process that runs the adversaries. The first message to this process contains the addresses of the services. Each
+// later message orders an attack. After the attack, the process sends back the adversary's complaints.
 import { createRandom } from '../random.ts';
 import type { Addresses } from '../world/addresses.ts';
 import { adversaries } from './adversaries.ts';

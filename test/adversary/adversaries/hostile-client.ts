@@ -1,5 +1,5 @@
-// Functions with which adversaries send requests: one at a time, concurrently, or as raw bytes. None of them throws if
-// there is no response.
+// Functions that send requests for adversaries: one at a time, concurrently, or as raw bytes. A missing response is not
+// an error.
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -65,7 +65,7 @@ export async function untilAborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await new Promise((done) => signal.addEventListener('abort', done, { once: true }));
 }
 
-/** Opens a connection whose errors are ignored. */
+/** Opens a connection, and ignores its errors. */
 export function open(url: string): Socket {
   const { port } = new URL(url);
   return connect({ port: Number(port), host: '127.0.0.1' }).on('error', () => undefined);

@@ -1,5 +1,5 @@
-// The administrator of a tenant writes a notification template whose rendering never ends, and causes notices that use
-// it.
+// The administrator of a tenant writes a notification template that never finishes rendering, and causes notices that
+// use this template.
 import { setTimeout as delay } from 'node:timers/promises';
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';

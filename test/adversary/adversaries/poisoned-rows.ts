@@ -44,8 +44,8 @@ export const poisonedRows: Adversary = {
 };
 
 /**
- * Sends two bodies. Because of the defect nodejs/node#63785, V8 returns a key of the first body in place of the second
- * body's key.
+ * Sends two bodies. Because of the defect nodejs/node#63785, V8 returns a key of the first body instead of a key of the
+ * second body.
  */
 async function writeNulByBody({ addresses, random, signal, complain }: Attack): Promise<void> {
   const token = addresses.tokens.hostileIntake;

@@ -1,4 +1,4 @@
-// A form whose row is locked for a long time, and saves that wait for the lock.
+// A transaction locks the row of a form for a long time, and saves wait for the lock.
 import pg from 'pg';
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';

@@ -1,5 +1,5 @@
 // The saves that the form service has acknowledged. At the end of a run, each form must contain the data of its last
-// acknowledged save, or of a later save whose outcome is unknown.
+// acknowledged save, or of a later save with an unknown outcome.
 export interface Ledger {
   /** Records a new form, which has no data yet. */
   created(formId: string): void;

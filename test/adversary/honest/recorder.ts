@@ -19,7 +19,7 @@ export type Kind =
 
 export interface Sample {
   kind: Kind;
-  /** The phase in which the step began: the name of an adversary, or `baseline`. */
+  /** The phase at the start of the step: names of adversaries, or `baseline`. */
   phase: string;
   milliseconds: number;
 }

@@ -12,7 +12,7 @@ export interface Surroundings {
   access: TestAccess;
   databases: Databases['urls'];
   edge: EdgePorts;
-  /** Environment variables with which the token handler finds Redis. */
+  /** Environment variables that tell the token handler where Redis is. */
   redisEnv: Environment;
   smtpUrl: string;
   seedFile: string;

@@ -40,7 +40,7 @@ const services: Service[] = ['platform-server', 'forms', 'token-handler'];
 
 /** Settings for other suites, such as how the processes reach the servers that they need. */
 export interface Wiring {
-  /** Starts Redis. `env` contains the settings with which the token handler finds it. */
+  /** Starts Redis. `env` contains the settings that tell the token handler where Redis is. */
   startRedis(): Promise<{ port: number; env: Record<string, string>; close(): Promise<unknown> }>;
   /** Returns the port at which the processes reach the server that listens on `port`. */
   reach(link: Link, port: number): Promise<number>;

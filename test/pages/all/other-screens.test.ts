@@ -1,5 +1,5 @@
-// Tests the pages that belong neither to the applicant's pages nor to the areas of the console: axe finds no violation,
-// and each page fits the screen. `npm run screens` also takes a picture of each page.
+// Tests all other pages, outside the applicant's pages and the areas of the console: axe finds no violation, and each
+// page fits the screen. `npm run screens` also takes a picture of each page.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
@@ -23,7 +23,7 @@ import { type ConsoleWorld, startConsoleWorld } from '../console-world.ts';
 
 const isWriting = process.env.FORMGATE_WRITE_SCREENS !== undefined;
 const index = join(screensFolder, 'other.md');
-/** Maximum height of a picture in pixels. A picture of a long page, such as that of an API, shows only the top. */
+/** Maximum height of a picture in pixels. A picture of a long page, such as an API document, shows only the top. */
 const tallest = 1_500;
 
 let world: ConsoleWorld;
