@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the base images of the cluster tests without an image registry, from Debian packages and from the Node and npm
-# of this machine. Needs root, buildah and debootstrap. Prints the image names as shell variables:
+# Builds the base images of the cluster tests without an image registry: from Debian packages, and from the Node and npm of this
+# machine. Needs root, buildah and debootstrap. Prints the names of the images as shell variables:
 #   BUILD_IMAGE  Debian with npm, replaces node:26-trixie-slim
 #   RUN_IMAGE    only Node and its libraries, replaces the distroless image nodejs26
 #   DATA_IMAGE   Debian's Postgres and Redis, replaces postgres and redis; the same image as BUILD_IMAGE
-# Reuses existing images.
+# Existing images are used again.
 set -euo pipefail
 export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=${STORAGE_DRIVER:-overlay}
 
@@ -13,7 +13,7 @@ npm=$(dirname "$(dirname "$(readlink -f "$(command -v npm)")")")
 [ "$("$node" -p 'process.versions.node.split(".")[0] >= 26')" = true ] || { echo "base-images.sh: $node is older than 26" >&2; exit 1; }
 # shellcheck disable=SC1091
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-# The Debian mirror that this machine uses.
+# The mirror that this machine uses.
 mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $suite" | sed -n 1p)}
 tag=$( (cat "$0"; "$node" --version; cat "$npm/package.json"; echo "$suite") | sha256sum | head -c 12)
 debian=localhost/formgate-tests/debian:$tag
@@ -30,7 +30,7 @@ if ! present "$debian" || ! present "$distroless"; then
   root=$work/debian
   debootstrap --variant=minbase --include=postgresql,redis-server,ca-certificates,libatomic1 "$suite" "$root" "$mirror" >"$work/log" 2>&1 ||
     { tail -n 20 "$work/log" >&2; exit 1; }
-  # Remove documents, package lists and Postgres's just-in-time compiler, which the tests do not need.
+  # Remove documents, package lists and Postgres's just-in-time compiler, which it does not need.
   rm -rf "$root"/var/cache/apt "$root"/var/lib/apt/lists "$root"/usr/share/{doc,man,locale,info} "$root"/var/lib/postgresql/*/main
   find "$root/usr/lib" \( -name 'libLLVM*' -o -name 'llvmjit*' -o -name 'libz3.so*' \) -delete
   find "$root/usr/lib/postgresql" -name bitcode -prune -exec rm -rf {} +
@@ -41,14 +41,14 @@ if ! present "$debian" || ! present "$distroless"; then
   ln -s ../lib/node_modules/npm/bin/npm-cli.js "$root/usr/local/bin/npm"
   certificates=$work/ca-certificates.crt
   cp "$root/etc/ssl/certs/ca-certificates.crt" "$certificates"
-  # npm must trust the same certificate authorities as this machine.
+  # npm must trust the same authorities as this machine.
   if [ -e "${NODE_EXTRA_CA_CERTS:-}" ]; then cat "$NODE_EXTRA_CA_CERTS" >>"$root/etc/ssl/certs/ca-certificates.crt"; fi
   if [ -e /etc/ssl/certs/ca-certificates.crt ]; then cat /etc/ssl/certs/ca-certificates.crt >>"$root/etc/ssl/certs/ca-certificates.crt"; fi
   # The same user ids as in the chart's default images.
   sed -i -E '/^(postgres|redis):/d' "$root/etc/passwd"
   echo 'postgres:x:999:999::/var/lib/postgresql:/bin/sh' >>"$root/etc/passwd"
 
-  # RUN_IMAGE: Node with its libraries, user names and certificates.
+  # Node with its libraries, user names and certificates.
   slim=$work/nodejs
   mkdir -p "$slim"/{nodejs/bin,etc/ssl/certs,home/nonroot,lib64,tmp}
   chmod 1777 "$slim/tmp"
