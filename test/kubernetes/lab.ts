@@ -1,6 +1,6 @@
-// Creates a namespace in the cluster of this test run, with the CustomResourceDefinition of CoreClients and an account
-// with the chart's Role, behind a proxy that can break calls. Rejects a cluster that already contains other
-// CoreClients.
+// Creates a namespace in the cluster of this test run, the CustomResourceDefinition of CoreClients, and an account with
+// the chart's Role. The account calls the API server through a proxy that can break calls. Rejects a cluster that
+// already contains other CoreClients.
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -26,7 +26,8 @@ export interface TokenHandlerProcessOptions {
   /** The whole configuration of the process, except for its ports. */
   env: Record<string, string>;
   /**
-   * Log file, which tests check when the process stops. Without it, tests check each line, and benches discard the log.
+   * File that receives the log. Tests check its content when the process stops. Without a file, tests check each line
+   * when it is written, and benches discard the log.
    */
   logFile?: string;
   nodeFlags?: string[];

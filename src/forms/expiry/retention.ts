@@ -1,8 +1,8 @@
 // Reads how long the forms of each definition are kept. If a definition was removed, the default periods apply. A
 // definition that cannot be read is skipped with a reason. The forms of a skipped definition do not expire, because
-// they may have to be kept for longer. A problem with one definition does not affect other definitions. If the circuit
-// breaker of the configuration service prevented a read, the read is repeated once, because a few definitions can open
-// the circuit.
+// they may have to be kept for longer. A problem with one definition does not affect other definitions. A few failing
+// definitions can open the circuit breaker of the configuration service, which then prevents reads of the others. Each
+// prevented read is therefore repeated once, after the circuit breaker lets a call through again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { circuitReset } from '../../platform/circuit.ts';
 import type { Configuration } from '../../platform/configuration.ts';

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DeliveryJobs, DeliveryOptions } from '../notifications/delivery.ts';
 
 /**
- * `eventTime` is the time for an event of a tenant without `fromEmail`, in milliseconds. The worker must run only one
- * job at a time.
+ * Returns `jobs` with a delay for each event of a tenant without `fromEmail`. `eventTime` is the delay in milliseconds.
+ * The worker must run only one job at a time.
  */
 export function createOneByOneJobs(options: DeliveryOptions, jobs: DeliveryJobs, eventTime: number): DeliveryJobs {
   return {

@@ -75,7 +75,7 @@ export function createTracing({ name, endpoint, config, log }: OpenTelemetryOpti
   return {
     startRoot: (options) => startRoot(tracer, options),
     failures: () => exporter.failures,
-    // A failure is ignored, because the watch of the exports has logged it.
+    // Ignores a failure, because the exporter has already logged that spans were lost.
     close: () => within(provider.shutdown(), longestFlush, new Error('the collector is slow')).catch(() => undefined),
   };
 }

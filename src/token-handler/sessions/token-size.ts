@@ -3,9 +3,9 @@
 import { type TokenResponse, type TokenSet, tokenSetOf } from './session.ts';
 
 /**
- * Maximum size of a token set as JSON, in bytes. The set contains all tokens, and the names of the roles a second time.
- * A set with an access token of 32 KiB fits. Servers accept less anyway: Node.js 16 KiB for all headers, and nginx 8
- * KiB for one header.
+ * Maximum size of a token set as JSON, in bytes. The set contains all tokens, and a copy of the role names. A set with
+ * an access token of 32 KiB fits. Larger access tokens would be useless, because upstreams reject such headers by
+ * default: Node.js accepts 16 KiB for all headers, and nginx 8 KiB for one header.
  */
 export const mostTokenSetSize = 65_536;
 
