@@ -75,7 +75,7 @@ export function createTracing({ name, endpoint, config, log }: OpenTelemetryOpti
   return {
     startRoot: (options) => startRoot(tracer, options),
     failures: () => exporter.failures,
-    // Ignores a failure, because the exporter has already logged that spans were lost.
+    // Ignores a failure, because `export-watch.ts` logs failed exports.
     close: () => within(provider.shutdown(), longestFlush, new Error('the collector is slow')).catch(() => undefined),
   };
 }
