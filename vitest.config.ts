@@ -36,10 +36,11 @@ export default defineConfig({
     isolate: false,
     // The processes that tests start inherit this variable, and share the compile cache.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/formgate') },
-    // The other files of a run may keep a machine busy for longer than the default timeout of one second. A long
-    // timeout costs nothing if the condition becomes true.
+    // Other test files may keep the machine busy for longer than the default timeout of one second. A long timeout
+    // costs nothing if the condition becomes true.
     expect: { poll: { timeout: 60_000 } },
-    // A test that needs a second try is a defect. CI lists it, and does not refuse an unrelated change for it.
+    // A test that passes only at its second try is a defect. CI reports such a test, but does not fail an unrelated
+    // change because of it.
     retry: isFullRun() ? 1 : 0,
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -16,7 +16,7 @@ Environment:
   PORT   port of npm start (8080)`;
 
 async function main(): Promise<void> {
-  // A reader that closes the pipe, such as `head`, ends the demo without an error.
+  // If a reader such as `head` closes the pipe, the demo ends without an error.
   process.stdout.once('error', () => process.exit(0));
   if (parseFlags(process.argv.slice(2), ['help']).help) return console.log(help);
   const url = `http://localhost:${parsePort(process.env)}`;

@@ -1,6 +1,6 @@
 // The gateway of `npm start`. It routes all requests of one port, as an ingress does in a cluster. It also forwards
-// HTTP upgrades to the token handler, and rewrites the paths of requests to it. The gateway refuses requests for host
-// names other than those of this machine.
+// HTTP upgrades to the token handler, and adds the API version to the paths of the token handler. It refuses requests
+// for host names other than those of this machine.
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -25,7 +25,7 @@ export interface GatewayOptions {
   access: express.Express;
   messages: MessageStore;
   targets: Targets;
-  /** Resolves to true or false for each component, keyed by its name: whether it is ready. */
+  /** Resolves to the readiness of each component, keyed by the component's name. */
   parts(): Promise<Record<string, boolean>>;
   /** Address of the gateway, such as `http://localhost:8080`. */
   publicUrl: string;

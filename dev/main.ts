@@ -36,7 +36,7 @@ async function main(): Promise<void> {
 }
 
 function fail(error: unknown): void {
-  // A stop was requested during the start, and abandoned it. `stop` ends the process in this case.
+  // StoppedError means that a stop was requested during the start. `stop` then ends the process.
   if (error instanceof StoppedError) return;
   console.error(
     error instanceof UsageError

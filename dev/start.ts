@@ -219,9 +219,7 @@ async function startChildren(run: ChildrenRun): Promise<Children> {
   };
 }
 
-/**
- * Writes the environment for `npm run reconcile` to a file until Formgate stops. Contains secrets: only for its owner.
- */
+/** Writes the environment of `npm run reconcile` to a file that only its owner may read, until Formgate stops. */
 async function writeReconcilerEnvironment({ options, stack }: Run, environment: Record<string, string>): Promise<void> {
   const file = join(options.directory, 'reconciler.env');
   await rm(file, { force: true });

@@ -1,4 +1,4 @@
-// Runs the commands of README's tour as they are written there, in one shell, against a product that this test starts.
+// Runs the commands of README's tour as they are written there, against a Formgate that this test starts.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -35,7 +35,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Returns the commands below a heading of README, with the address of the product that this test started. */
+/** Returns the commands below a heading of README, with the address of the Formgate that this test started. */
 function commandsBelow(heading: string): string {
   const [, section = ''] = readme.split(`\n### ${heading}\n`);
   const [, block] = /```sh\n([\s\S]*?)```/.exec(section.split('\n### ')[0] ?? '') ?? [];
@@ -70,8 +70,8 @@ describe('the tour', () => {
     const subjects = [undefined, 'will soon be locked', 'is locked', 'is deleted'];
     expect(commands).toHaveLength(subjects.length);
     for (const [nth, command] of commands.entries()) {
-      // Waits for one second, as a person does who reads the mail first. The expiry deletes a form at the earliest one
-      // second after the form was locked.
+      // The expiry deletes a form at the earliest one second after locking it. A person who reads the mail before
+      // running the next command waits longer than that.
       await delay(1_000);
       expect(await inShell(command)).toMatchObject({ code: 0 });
       const subject = subjects[nth];

@@ -1,5 +1,5 @@
-// The storage adapter of oidc-provider for one realm. It finds the clients that the realm's definition lists, and keeps
-// all other entities in the entity store.
+// The storage adapter of oidc-provider for one realm. Clients of the realm's definition come from the definition. All
+// other entities are in the entity store.
 import type { Adapter, AdapterFactory, ClientMetadata } from 'oidc-provider';
 import type { EntityStore } from './entity-store.ts';
 import type { Realm, RealmClient } from './realm.ts';

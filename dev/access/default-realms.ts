@@ -45,8 +45,8 @@ function demoRealm(urns: Urns): RealmDefinition {
 }
 
 function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefinition {
-  // The platform accepts a token only if the called service is in its audience. A role on a service adds the service to
-  // the audience.
+  // Platform services accept a token only if its audience contains the called service. A role on a service adds the
+  // service to the audience.
   const everyService = {
     'tenant-service': ['platform-service'],
     'configuration-service': ['configured-service'],
@@ -67,7 +67,7 @@ function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefiniti
         'configuration-service': ['configured-service', 'configuration-admin'],
         'notification-service': ['subscription-app', 'subscription-admin'],
       }),
-      // The service account with which the applicant's pages act as an intake application.
+      // The applicant pages use this service account to act as an intake application.
       account(applyClientId, serviceSecret(applyClientId), {
         clients: byUrn(urns, { 'form-service': ['intake-application'], 'file-service': ['file-service-admin'] }),
       }),
@@ -77,7 +77,7 @@ function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefiniti
   };
 }
 
-/** Returns the roles of an administrator: roles of the realm, and administrator roles of the platform services. */
+/** Returns an administrator's realm roles, and an administrator's roles on the platform services. */
 function administrator(urns: Urns): Roles {
   return {
     realm: ['tenant-admin', 'clerk', 'assessor'],

@@ -1,5 +1,5 @@
-// Runs the same tests against both entity stores (in memory and in Postgres), and tests that the store in Postgres
-// loses nothing in a restart.
+// Runs the same tests against both entity stores (in memory and in Postgres). Also tests that the store in Postgres
+// keeps its entities across a restart.
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';

@@ -1,5 +1,5 @@
 // Stores what the embedded identity provider issues: registered clients, sessions, grants, tokens and signing keys.
-// This implementation is in memory; the one in Postgres passes the same tests.
+// This file has the interface and the store in memory. The store in postgres-entity-store.ts passes the same tests.
 import type { JWK } from 'jose';
 import type { AdapterPayload } from 'oidc-provider';
 import type { Clock } from '../../src/service/clock.ts';

@@ -1,5 +1,5 @@
 // Implements Keycloak's direct access grant (RFC 6749, section 4.3), which scripts and tests use to sign in as a
-// person. Only clients that list the grant may use it; of the default clients, only demo-cli does.
+// person. Only clients that list the grant may use it; of the default clients, only demo-cli lists it.
 import type { Provider, TokenEndpointGrantContext } from 'oidc-provider';
 import type { OidcLibrary } from './oidc-library.ts';
 import type { Realm } from './realm.ts';

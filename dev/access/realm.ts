@@ -65,8 +65,8 @@ export interface Realm {
   serviceAccount(clientId: string): Account | undefined;
   account(id: string): Account | undefined;
   /**
-   * Returns the account with this email address (case-insensitive); undefined if there is none, or the password is
-   * wrong.
+   * Returns the account with this email address (case-insensitive). Returns undefined if no account has the address, or
+   * if the password is wrong.
    */
   authenticate(email: string, password: string): Account | undefined;
 }

@@ -1,4 +1,4 @@
-// The sign-in form of the embedded identity provider. It needs no JavaScript, so that scripts can submit it as well.
+// The sign-in form of the embedded identity provider. It works without JavaScript, so that scripts can submit it.
 import express from 'express';
 import type { Provider } from 'oidc-provider';
 import { html } from '../../src/service/openapi/html.ts';
@@ -6,8 +6,8 @@ import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 import type { Realm } from './realm.ts';
 
 /**
- * Creates the routes of the sign-in form, below the realm's path. oidc-provider redirects the browser to the form.
- * After the form was submitted, oidc-provider continues the sign-in.
+ * Creates the routes of the sign-in form, below the realm's path. oidc-provider redirects the browser to the form, and
+ * continues the sign-in after the form is submitted.
  */
 export function createSignInRoutes(provider: Provider, realm: Realm): express.Router {
   const router = express.Router();

@@ -44,8 +44,7 @@ const uiSchema = (urns: Urns) => ({
 export const businessLicenceId = 'business-licence';
 
 /**
- * Returns the form definition. `publicUrl` is the gateway's address. The link that applicants get by mail begins with
- * it.
+ * Returns the form definition. `publicUrl` is the gateway's address; the links in mails to applicants begin with it.
  */
 export function businessLicence(urns: Urns, publicUrl: string): Record<string, unknown> {
   return {

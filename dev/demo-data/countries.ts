@@ -1,12 +1,13 @@
-// Creates the register of countries for the demo form: ISO 3166-1, in English and French. The code uses the register
-// API, and leaves an existing register as it is, so that no changes of it are lost.
+// Creates the register of countries for the demo form: ISO 3166-1, in English and French. Uses the register API. If the
+// register exists, leaves it unchanged, so that edits to it are not lost.
 import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
 import french from 'i18n-iso-countries/langs/fr.json' with { type: 'json' };
 
 export const countriesName = 'countries';
 
 /**
- * Country codes that ISO 3166-1 leaves to its users. The package i18n-iso-countries uses one of them, XK, for Kosovo.
+ * Country codes that ISO 3166-1 reserves for its users. The package i18n-iso-countries uses one of them, XK, for
+ * Kosovo.
  */
 const userAssigned = /^(?:AA|Q[M-Z]|X[A-Z]|ZZ)$/;
 

@@ -45,8 +45,8 @@ export async function writeDemoData(options: Connection & { urns: Urns; publicUr
 }
 
 /**
- * Waits until the form service has registered its notification type `form-status-updates`, which it does in the
- * background after its start. Before that, no verify code can be sent. Throws after 30 s.
+ * Waits until the form service has registered its notification type `form-status-updates`, because no code can be sent
+ * before that. The form service registers the type in the background after its start. Throws after 30 s.
  */
 export async function waitForNotices(connection: Connection): Promise<void> {
   for (const deadline = Date.now() + 30_000; Date.now() < deadline; await delay(50)) {

@@ -1,5 +1,4 @@
-// Sends HTTP requests, and prints each request and response. Shortens secrets, so that they are not shown on the
-// screen.
+// Sends HTTP requests, and prints each request and response with shortened secrets.
 import { styleText } from 'node:util';
 
 /** Thrown for an unexpected response, which the message describes. */

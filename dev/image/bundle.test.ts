@@ -12,8 +12,8 @@ import { buildPages } from '../../web/build.ts';
 import { bundle } from './bundle.ts';
 
 const root = join(import.meta.dirname, '../..');
-// The folder is inside the project. The program runs some code in limited workers, which may not read files outside the
-// project.
+// The folder is inside the project, because the limited workers, which run tenants' code, may not read files outside
+// the project.
 const folder = join(root, 'node_modules/.cache', `formgate-bundle-${process.pid}`);
 beforeAll(async () => {
   await buildPages();

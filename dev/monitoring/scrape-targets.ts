@@ -1,6 +1,6 @@
 // Writes the addresses at which the processes of `npm start` export metrics, for a Prometheus on the same machine. The
-// file has the format of Prometheus's file-based service discovery. Its labels are those that the chart's
-// ServiceMonitor sets, because rules and dashboards use them.
+// file has the format of Prometheus's file-based service discovery. It sets the same labels as the chart's
+// ServiceMonitor, because rules and dashboards use these labels.
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 

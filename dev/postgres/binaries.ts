@@ -20,8 +20,8 @@ export const openFolder = '/var/lib/formgate';
 
 /**
  * Returns the paths of the Postgres programs, in a folder that `user` can enter. If the project is in a closed folder
- * such as `/root`, the programs and their libraries are copied to `/var/lib/formgate` once. A program finds the
- * libraries by their path relative to its own.
+ * such as `/root`, the programs and their libraries are copied to `/var/lib/formgate` once. Each program finds its
+ * libraries by a relative path.
  */
 export async function findBinaries(user: UnprivilegedUser | undefined): Promise<Binaries> {
   const { home, version } = await findPackage();

@@ -32,13 +32,13 @@ export async function stopOrphan(cluster: Cluster): Promise<void> {
         throw new Error(`Another Formgate is running with the data in ${cluster.home}. Stop it first.`);
       continue;
     }
-    // Either Postgres is starting or stopping, or another program has got the process id. Waiting for another program
-    // would be of no use.
+    // Either Postgres is starting or stopping, or the process id now belongs to another program. Waiting helps only in
+    // the first case.
     if (!(await commandOf(Number(pid))).includes(cluster.data)) break;
     if (Date.now() > deadline)
       throw new Error(`The Postgres in ${cluster.home} does not respond. Stop process ${pid}.`);
   }
-  // Postgres does not start while the pid file exists and the id in it is that of any running process.
+  // Postgres refuses to start while the pid file contains the id of a running process.
   await rm(pidFile, { force: true });
 }
 

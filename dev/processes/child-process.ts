@@ -1,6 +1,6 @@
-// Runs one of Formgate's processes in the way that a cluster does: starts it with a separate environment, polls its
-// readiness, restarts it with backoff when it exits, and writes its log to a file. A process that exits before it was
-// ready is not restarted.
+// Runs one of Formgate's processes as a cluster does: starts it with a separate environment, polls its readiness,
+// restarts it with backoff when it exits, and writes its log to a file. A process that exits before it was ready is not
+// restarted.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

@@ -48,8 +48,8 @@ function purlOf(name: string, version: string): string {
 }
 
 /**
- * Licences that may be part of the image. Any other licence needs a decision, because it may impose obligations on
- * users of the image.
+ * Licences that the packages of the image may have. Any other licence needs a decision, because it may impose
+ * obligations on users of the image.
  */
 const permittedLicences: ReadonlySet<string> = new Set([
   ...['MIT', 'MIT-0', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'BlueOak-1.0.0', 'Unlicense'],

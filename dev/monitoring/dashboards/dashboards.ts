@@ -71,7 +71,7 @@ export function dashboardFile(dashboard: grafana.Dashboard): string {
 }
 
 /**
- * Returns those of `metrics` that occur in the PromQL expressions. An expression names a histogram with the suffix
+ * Returns the subset of `metrics` that the PromQL expressions use. An expression names a histogram with the suffix
  * `_bucket`, `_sum` or `_count`.
  */
 export function metricsIn(expressions: readonly string[], metrics: readonly DescribedMetric[]): DescribedMetric[] {

@@ -1,5 +1,5 @@
-// Turns a `PanelText` into a panel of Grafana. The unit of a panel is that of its first query. The text of a panel is
-// the question that it answers, the meaning of its metrics, and the runbooks of the alerts about it.
+// Turns a `PanelText` into a panel of Grafana. The panel has the unit of its first query. Its description contains the
+// question that the panel answers, the meaning of its metrics, and the runbooks of related alerts.
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
 import * as common from '@grafana/grafana-foundation-sdk/common';
 import * as grafana from '@grafana/grafana-foundation-sdk/dashboard';
@@ -157,8 +157,8 @@ function thresholds({ yellow, red: limit }: NonNullable<PanelText['limits']>): g
 }
 
 /**
- * The first threshold where low values are bad. Grafana requires null for the first threshold, which has no lower
- * bound.
+ * The first threshold of a panel on which low values are bad. Grafana requires null as its value, because the first
+ * threshold has no lower bound.
  */
 const red: grafana.Threshold = { value: null, color: 'red' };
 

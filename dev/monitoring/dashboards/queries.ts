@@ -8,7 +8,10 @@ export interface MetricFacts {
   labels: readonly string[];
 }
 
-/** Units of Grafana: seconds, bytes (IEC), a share of 1, requests and events per second, events per minute, numbers. */
+/**
+ * Units of Grafana: seconds, bytes (IEC), a fraction shown as a percentage, requests per second, events per second,
+ * events per minute, numbers.
+ */
 export type Unit = 's' | 'bytes' | 'percentunit' | 'reqps' | 'cps' | 'cpm' | 'short';
 
 export interface Query {
@@ -33,8 +36,8 @@ export interface Selection {
 }
 
 /**
- * Selects the series of one release, with the dashboard variables `namespace` and `release`. The series of recording
- * rules have only these two of the labels in `targetLabels`.
+ * Selects the series of one release, with the dashboard variables `namespace` and `release`. Of the labels in
+ * `targetLabels`, the series of recording rules have only these two.
  */
 export const ofRelease = 'namespace="$namespace", release="$release"';
 const ofPods = `${ofRelease}, job=~"$job", pod=~"$pod"`;
@@ -43,8 +46,8 @@ const targetLabels = ['namespace', 'release', 'job', 'pod'];
 const window = '$__rate_interval';
 
 /**
- * Returns a query for series that Prometheus itself or a recording rule writes. `ofRelease` says which labels the
- * series of recording rules have.
+ * Returns a query for series that Prometheus itself or a recording rule writes. For the labels of recording rules, see
+ * `ofRelease`.
  */
 export function recorded(expr: string, unit: Unit, { by = [], legend, quiet }: Omit<Selection, 'where'> = {}): Query {
   return finish(expr, unit, { by, quiet: quiet ?? false, ...(legend !== undefined && { legend }) }, expr);
@@ -98,10 +101,10 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       const rates = aggregate('sum', `rate(${buckets}[${window}])`, [...(selection.by ?? []), 'le']);
       return finish(`histogram_quantile(${quantile}, ${rates})`, unitOf(name), selection, `p${quantile * 100}`);
     },
-    /** Sum of a gauge over all pods, if each pod exports its own value. */
+    /** Adds up a gauge over all pods. Use it if each pod exports its own value. */
     sum: (name: string, selection: Selection = {}) =>
       finish(gaugeOf('sum', name, selection), unitOf(name), selection, name),
-    /** Maximum of a gauge over all pods, if all pods read the value from the same place. */
+    /** Returns the maximum of a gauge over all pods. Use it if all pods read the value from the same store. */
     max: (name: string, selection: Selection = {}) =>
       finish(gaugeOf('max', name, selection), unitOf(name), selection, name),
     min: (name: string, selection: Selection = {}) =>
