@@ -1,5 +1,6 @@
-// Calls each route of every process that changes something, and checks whom the audit events name. Each line is also
-// checked against docs/audit-event.schema.json, and for values that must not be logged (test/support/log-checks.ts).
+// Calls every route that changes something, in every process, and checks which caller the audit events name. Every
+// audit event is also checked against docs/audit-event.schema.json. Every log line is searched for values that must not
+// be logged (test/support/log-checks.ts).
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/service/http/http-app.ts';

@@ -1,5 +1,5 @@
-// Tests that no response of the token handler to a browser contains a token, except for the ID token in the redirect
-// that asks the identity provider to end its session.
+// Tests that no response of the token handler to a browser contains a token. The one exception is the ID token in the
+// redirect that ends the session at the identity provider.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { confirmLogout } from '../support/access-pages.ts';
 import { cookieName } from '../support/sessions.ts';

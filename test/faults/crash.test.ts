@@ -1,7 +1,8 @@
 // Kills the form service between any two statements. The process kills itself at a chosen step (see
-// test/support/crash-points.ts), and a new process, which nothing kills, starts on the same database. Then both sides
-// are checked: the forms, and the events that the platform received. Requests are killed at every CRASH_STRIDE-th step,
-// beginning at a random one of the first five. CRASH_STRIDE=1 kills them at every step. TEST_SEED repeats the choice.
+// test/support/crash-points.ts), and a new process starts on the same database. Then the test checks both sides: the
+// forms, and the events that the platform received. It sends each request many times, and kills the process before
+// every CRASH_STRIDE-th step, beginning at a random one of the first five. CRASH_STRIDE=1 covers every step. TEST_SEED
+// repeats the random choice.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { randomOf } from '../support/abort-schedule.ts';
@@ -30,7 +31,10 @@ afterAll(() => world.close());
 const env = { SUBSCRIBER_REMOVAL_DELAY: 'PT0S', PGAPPNAME: 'killed' };
 const spawn = () => world.spawn(env);
 
-/** Makes the outbox claims of a dead process expire, after the last statement of that process has ended. */
+/**
+ * Waits until Postgres has ended the last statement of the dead process, and makes the outbox claims of that process
+ * expire.
+ */
 async function expireClaims(): Promise<void> {
   const running = "SELECT FROM pg_stat_activity WHERE application_name = 'killed' AND datname = current_database()";
   await expect
@@ -70,8 +74,8 @@ const stride = sizeOf('CRASH_STRIDE');
 const random = randomOf(seedOfRun(import.meta.filename));
 
 /**
- * Crashes before one step after another, until the chosen step is beyond the request's last one and the request
- * completes. Returns an upper bound of the number of its steps.
+ * Sends the request repeatedly, and crashes the process before a later step each time, until the request completes.
+ * Returns an upper bound of the request's number of steps.
  */
 async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
   let crashes = 0;
@@ -83,7 +87,7 @@ async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
     if (first) {
       expect(first.status).toBeLessThan(300);
       if (crashes > 0) return step - 1;
-      // The random first step was beyond the last step of the request, so nothing has crashed yet. Begin again at step
+      // The random first step was beyond the last step of the request, so nothing has crashed yet. Begins again at step
       // 1.
       step = 1 - stride;
       continue;
@@ -106,10 +110,7 @@ interface SentEvent {
   context: { formId: string; idempotencyKey: string };
 }
 
-/**
- * Returns the events that the event service accepted, without repeats of the same key, in the order of their first
- * acceptance.
- */
+/** Returns the events that the event service accepted, in the order of acceptance. Omits repeats with the same key. */
 function acceptedEvents(): SentEvent[] {
   const events = world.events.exchanges
     .filter(
@@ -125,7 +126,7 @@ function acceptedEvents(): SentEvent[] {
   return [...byKey.values()];
 }
 
-/** Checks what must hold for every form of all tests whenever the outbox is empty. */
+/** Checks the invariants of all forms of all tests. They hold whenever the outbox is empty. */
 async function expectConsistency(): Promise<void> {
   const { rows } = await world.pool.query<{ id: string; status: string; deleted: boolean }>(
     `SELECT id, status, false AS deleted FROM forms
@@ -148,7 +149,7 @@ async function expectConsistency(): Promise<void> {
   await expectSubscribers(rows.filter(({ deleted }) => !deleted).map(({ id }) => id));
 }
 
-/** Checks that the notification service has one subscriber for each form, and no data of other forms. */
+/** Checks that the notification service has one subscriber for each form, and no data of removed subscribers. */
 async function expectSubscribers(formIds: string[]): Promise<void> {
   const { rows } = await world.platformPool.query<{ user_id: string; parts: string[] }>(
     `SELECT s.user_id, array_agg(DISTINCT c.address) AS parts FROM subscribers s
@@ -310,8 +311,8 @@ async function expectGone(id: string): Promise<void> {
 
 describe('the dispatcher, killed before and after each of its statements', { timeout }, () => {
   /**
-   * Starts the dispatcher again and again, and kills it at its first, second, third, fourth or fifth step, in turn,
-   * until there is nothing to deliver. Returns the number of crashes.
+   * Starts the dispatcher repeatedly, until there is nothing to deliver. Kills it at its first, second, third, fourth
+   * or fifth step, in turn. Returns the number of crashes.
    */
   async function crashUntilDrained(): Promise<number> {
     await forms.kill();
@@ -329,9 +330,9 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     }
   }
   /**
-   * Waits until all rows are delivered, then shuts the taps, so that the event service and the notification service
-   * look stopped. All rows that follow belong to one form, so a process has one claim at a time, and five steps are
-   * enough to record a result.
+   * Waits until all rows are delivered, then shuts the taps (HTTP proxies), so that the event service and the
+   * notification service look stopped. All later rows belong to one form, so a process has one claim at a time, and
+   * five steps are enough to record a result.
    */
   const shut = async () => {
     await drained(world.pool);
@@ -342,9 +343,9 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     await shut();
     const { id } = await filledDraft();
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit })).status).toBe(200);
-    // For each of the rows subscribe, form-created and form-submitted, the process is killed after the claim, and
-    // before and after the statement that counts the event and records the result. The last crash comes after all
-    // deliveries, so it may not be counted.
+    // For each of the rows subscribe, form-created and form-submitted, the process is killed three times: after the
+    // claim, and before and after the statement that counts the event and records the result. The last kill comes after
+    // all deliveries, so `crashUntilDrained` may not see it.
     expect(await crashUntilDrained()).toBeGreaterThanOrEqual(8);
     await expectConsistency();
 

@@ -1,5 +1,5 @@
-// An upstream that counts the effects of requests, in front of the honest upstream. The token handler must not repeat a
-// request that an upstream may have processed.
+// A server in front of the real upstream. It counts requests that have an effect, and forwards all others. The token
+// handler must not repeat a request that an upstream may have processed.
 import { request } from 'node:http';
 import { listen } from '../../dev/listen.ts';
 import { basePath } from '../adversary/world/upstream.ts';

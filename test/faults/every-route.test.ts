@@ -1,8 +1,8 @@
 // Rules that hold for every route of every process, tested with the route tables of docs/routes.md.
 //
-// HEAD changes nothing (RFC 9110 section 9.2.1): every GET route gets a HEAD request with valid credentials, after
-// which Postgres, Redis and the cookies are as before. The same requests with GET have an effect. Proxied requests are
-// left out, because there HEAD needs the CSRF token, and the upstream defines its effect.
+// HEAD changes nothing (RFC 9110 section 9.2.1): every GET route gets a HEAD request with valid credentials, which must
+// not change Postgres, Redis or the cookies. GET does change them on some of these routes. Proxied requests are left
+// out: their HEAD needs the CSRF token, and the upstream defines its effect.
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type pg from 'pg';
@@ -186,7 +186,7 @@ describe('HEAD at the token handler', () => {
       }
     }
     expect([await stateOf(database), await stateOfRedis()]).toEqual(before);
-    // The same requests with GET have effects.
+    // The same request to the callback with GET has an effect: it completes the sign-in.
     expect((await browser.request(callback)).headers.get('location')).toBe(`${site.site}/other`);
   });
 

@@ -1,5 +1,5 @@
-// Kills reconcilers and the dispatcher with SIGKILL while many drafts are locked. Three reconcilers run concurrently
-// all the time, and each is killed. The notices are counted at the mail server. EXPIRY_DRAFTS is the number of drafts.
+// Kills reconcilers and the dispatcher with SIGKILL while many drafts are locked. Three reconcilers always run
+// concurrently, and each is killed. The notices are counted at the mail server. EXPIRY_DRAFTS is the number of drafts.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
@@ -28,7 +28,7 @@ afterAll(async () => {
   await mail.close();
 });
 
-/** The timeout is short, because a claim of a dead dispatcher expires after six times PLATFORM_TIMEOUT. */
+/** PLATFORM_TIMEOUT is short, because a claim of a dead dispatcher expires after six times PLATFORM_TIMEOUT. */
 const startDispatcher = () => world.spawn({ PLATFORM_TIMEOUT: 'PT2S', LOG_LEVEL: 'info' });
 
 const count = async (sql: string) =>
@@ -90,7 +90,8 @@ async function killAtRandom(running: Set<ReconcilerProcess>, ids: string[]): Pro
     await world.pool.query("UPDATE forms SET last_accessed = now() - interval '16 days' WHERE id = ANY($1)", [wave]);
     await untilMoreThan(before);
     await sleep(Math.random() * 120);
-    // At the second wave, the processes are stopped for longer than their lease, and continue while others work.
+    // In the second wave, the processes are not killed, but stopped for longer than their lease. They continue while
+    // other reconcilers work.
     const victims = [...running];
     for (const victim of victims) victim.kill(nth === 1 ? 'SIGSTOP' : 'SIGKILL');
     if (nth === 1) await sleep(2 * lease);

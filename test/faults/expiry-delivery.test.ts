@@ -51,7 +51,7 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
     expect(removals().length).toBeLessThan(100);
     refuse(503, () => false);
     await delivered();
-    // A removal also looks for other subscribers of its form, and removes them, so there are further paths.
+    // A removal also removes other subscribers of its form, so requests with other paths are sent too.
     expect(removals().map(({ path }) => path.split('?')[0]?.split('/').at(-1))).toEqual(
       expect.arrayContaining(subscriberIds),
     );
@@ -69,8 +69,8 @@ describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
   ] as const)(
     'is still delivered: a %s that got %i is delivered as soon as the service accepts it',
     async (kind, status) => {
-      // Only the row `remove-subscriber` names a subscriber. A row `form-deleted` with a subscriber would add a row
-      // that removes it later.
+      // Only the row `remove-subscriber` names a subscriber. If a row `form-deleted` named one, it would add a row that
+      // later removes the subscriber.
       const facts = kind === 'remove-subscriber' ? { subscriberId: '0'.repeat(24) } : {};
       const sequence = await database.addRow(await database.addForm(), kind, { facts, at: clock() });
       refuse(status, always);

@@ -1,6 +1,6 @@
 // Outages while drafts expire. Without the event service, no notice of a lock can be accepted, so no form is deleted
-// before the hard limit. Without a mail server, the platform server keeps the notices that it accepted. The form
-// service and the runs get a clock that the test sets.
+// before the hard limit. Without a mail server, the platform server keeps the notices that it accepted. The test sets
+// the clock of the form service and of the reconciler.
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../support/captured-log.ts';

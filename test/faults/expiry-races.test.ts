@@ -1,5 +1,5 @@
-// Applicants and administrators use forms while a reconciler in another process expires them. The response that they
-// get always matches the final state of the form. The tests of the reconciler cover races for single rows.
+// Applicants and administrators use forms while a reconciler in another process expires the same forms. Every response
+// matches the final state of the form. The tests of the reconciler cover races for single rows.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { addOverdue } from '../support/overdue.ts';
@@ -26,8 +26,8 @@ const formOf = async (id: string) =>
 const begun = async (sql: string) => (await world.pool.query(sql)).rowCount ?? 0;
 
 /**
- * Sends a request for each form, beginning with the newest. The reconciler begins with the oldest form, so that the
- * requests and its run meet.
+ * Sends a request for each form, beginning with the newest. The reconciler begins with the oldest form, so the requests
+ * and the reconciler meet at some form.
  */
 async function whileRunning(ids: string[], hasBegun: string, ask: (id: string) => Promise<Answered>) {
   const env = { ...reconcilerEnv(world.platform, world.databaseUrl), BATCH_SIZE: '1' };

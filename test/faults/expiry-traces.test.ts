@@ -1,6 +1,6 @@
-// After the reconciler has deleted a form, no table of either database (jobs and subscriptions included), log line,
-// event or metric contains the applicant's address, name, form data or code. The form service and the runs get a clock
-// that the test sets.
+// Tests that nothing of an applicant remains after the reconciler has deleted the form. No table of either database
+// (jobs and subscriptions included), log line, event or metric contains the applicant's address, name, form data or
+// code. The test sets the clock of the form service and of the reconciler.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../support/captured-log.ts';

@@ -1,4 +1,5 @@
-// The world of test/adversary with a fault proxy on every connection, and with a Redis of the chosen topology.
+// The test world of test/adversary (all services and their dependencies), with a fault proxy on every connection and a
+// Redis of the chosen topology.
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRandom } from '../adversary/random.ts';
 import { startWorld, type Wiring, type World } from '../adversary/world/world.ts';

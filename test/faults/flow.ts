@@ -12,7 +12,7 @@ export interface FlowConditions {
 }
 
 export interface Flow {
-  /** Must be called after the conditions have changed, so that packets that wait are reconsidered. */
+  /** Must be called after the conditions have changed, so that waiting packets are reconsidered. */
   wake(): void;
 }
 
@@ -23,7 +23,7 @@ interface Packet {
   due: number;
 }
 
-/** If more bytes than this wait, the flow stops reading, as when the buffers of a network are full. */
+/** Number of waiting bytes above which the flow stops reading, as when the buffers of a network are full. */
 const mostWaiting = 256 * 1024;
 /** Largest number of bytes that pass at once if the rate is limited, so that the rate is even. */
 const largestPiece = 4 * 1024;

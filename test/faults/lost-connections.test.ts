@@ -1,5 +1,5 @@
 // Postgres drops all connections, crashes, refuses connections or becomes a standby, and Redis restarts. No process
-// exits, and each of them serves requests again afterwards.
+// exits, and every process serves requests again afterwards.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -74,7 +74,7 @@ const list = () => forms.ask('GET', '', { as: 'admin' });
 const create = () => forms.ask('POST', '', { as: 'admin', body: { definitionId: 'permit' } });
 const healthOf = (url: string) => fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) });
 
-/** Repeats requests for which the processes use their connections, and ignores the results. */
+/** Sends requests that use the database connections of the processes, until the test ends. Ignores the results. */
 async function load(): Promise<void> {
   const ask = [list, create, () => healthOf(platform.url), () => healthOf(handler.url)].map(async (request) => {
     while (isLoaded) {

@@ -114,7 +114,7 @@ function leave(text: string, code: number): number {
 const started = Date.now();
 const elapsed = () => `${((Date.now() - started) / 1_000).toFixed(0).padStart(4)} s`;
 
-/** Each run counts as one test. */
+/** Writes the report in the format of vitest's JSON reporter. Each run counts as one test. */
 async function writeReport(file: string, runs: number, numFailedTests: number): Promise<void> {
   await writeFile(file, JSON.stringify({ numPassedTests: runs - numFailedTests, numFailedTests, testResults: [] }));
 }

@@ -1,5 +1,5 @@
-// A real nginx in front of the token handler: with the configuration of docs/frontends.md, and with the location that
-// ingress-nginx writes for the annotations of the chart's preset.
+// Tests a real nginx in front of the token handler with two configurations: the one in docs/frontends.md, and the
+// location that ingress-nginx generates from the annotations of the chart's preset.
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';

@@ -19,7 +19,7 @@ let moved = 0;
 const clock = () => new Date(Date.now() + moved);
 let world: FormWorld;
 let forms: FormReplica;
-/** The form service reaches its dependencies through these gates. The event service is behind the tap instead. */
+/** TCP proxies in front of the form service's dependencies. The event service is behind an HTTP tap instead. */
 let gates: Record<'directory' | 'tenants' | 'configuration' | 'notifications' | 'access' | 'postgres', TcpGate>;
 let env: Record<string, string>;
 let postgres: EmbeddedPostgres;
@@ -114,7 +114,9 @@ const linesSince = (from: number): Record<string, unknown>[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-/** Repeats a request until it gets `status`: an open circuit lets the next call through only after some seconds. */
+/**
+ * Repeats a request until it gets `status`. An open circuit breaker lets the next call through only after some seconds.
+ */
 const recovers = (ask: () => Promise<Answered>, status: number) =>
   expect.poll(async () => (await ask()).status, { interval: 100 }).toBe(status);
 

@@ -1,5 +1,6 @@
-// A run over thousands of forms, of which 100 cannot be processed for different reasons. The run does all other work,
-// quarantines these forms with a reason, and the next run skips them. QUARANTINE_FORMS is the number of forms.
+// A reconciler run over thousands of forms, of which 100 cannot be processed, for different reasons. The run processes
+// all other forms, and quarantines these 100 with a reason. The next run skips them. QUARANTINE_FORMS is the number of
+// forms.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { permit } from '../support/forms.ts';
@@ -107,7 +108,7 @@ it('all forms are locked or deleted though 100 have notices that cannot be writt
       detail: 'SQLSTATE 22P05',
     });
   expect(of(failing)).toHaveLength(15);
-  // The quarantine entries of deleted forms were deleted with them.
+  // The deletion of a form also deletes the form's quarantine entry.
   const left = await world.pool.query<{ id: string }>('SELECT id FROM forms WHERE id = ANY ($1)', [subscribers]);
   expect(of(subscribers)).toHaveLength(left.rows.length);
   for (const entry of of(subscribers))

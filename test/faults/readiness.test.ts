@@ -9,11 +9,11 @@ import { sizeOf } from '../support/sizes.ts';
 import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
 import { until } from '../support/until.ts';
 
-/** Milliseconds of the outage of Postgres. */
+/** Duration of the Postgres outage in milliseconds. */
 const outage = sizeOf('POSTGRES_OUTAGE_SECONDS') * 1_000;
 const startup = { patience: 800, firstRetry: 50, longestRetry: 100 };
 let world: FormWorld;
-/** Each replica reaches Postgres through its own gate. */
+/** TCP proxies. Each replica reaches Postgres through its own proxy. */
 let gates: TcpGate[];
 let replicas: FormReplica[];
 beforeAll(async () => {
@@ -56,7 +56,7 @@ async function lock(id: string): Promise<() => Promise<void>> {
 const noPod = 'no pod is ready';
 type Balanced = Answered | typeof noPod;
 
-/** Sends a request to a pod that is ready, as a load balancer does; fails if there is none. */
+/** Sends a request to a pod that is ready, as a load balancer does. Fails if no pod is ready. */
 async function balanced(ask: (replica: FormReplica) => Promise<Answered>): Promise<Balanced> {
   const ready = await Promise.all(replicas.map(async (replica) => (await readiness(replica)).ready));
   const candidates = replicas.filter((_replica, index) => ready[index]);
@@ -110,7 +110,8 @@ describe('a pod', () => {
 
   it('whose connections to Postgres hang gets no requests until they are replaced', async () => {
     const gate = gates[0] as TcpGate;
-    // With these settings, the pool's watch notices the hanging connections before the timeout of a statement does.
+    // With these settings, the checks of the connection pool notice the hanging connections before a statement times
+    // out.
     const poolWatch = { interval: 1_000, patience: 300 };
     const replica = await world.start({ env: { DATABASE_URL: through(gate) }, poolWatch });
     onTestFinished(() => replica.close());

@@ -100,7 +100,7 @@ describe('a refresh at a token endpoint that takes 8 s', () => {
     await expect.poll(late, { interval: 200 }).toBe(1);
     for (const url of [stopped.process.url, ...replicas.map((replica) => replica.url)])
       for (const person of [killed.person, stopped.person]) expect(await statusOf(person, url)).toBe(401);
-    // The refresh tokens were presented once, by the replicas that are gone.
+    // Each refresh token was presented once: by the replica that was then killed or stopped.
     expect([killed, stopped].map(({ refreshToken }) => presentations(refreshToken))).toEqual([1, 1]);
     await expect(world.stored(stopped.person.handle)).rejects.toThrow();
   });

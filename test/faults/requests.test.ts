@@ -86,7 +86,7 @@ function typeOf(name: string): Record<string, string> | undefined {
 const guarded = () => operations.filter(({ hasBearer }) => hasBearer);
 const ofForms = () => guarded().filter(({ path }) => path.includes('{formId}'));
 /**
- * Returns the routes of one register, except for the search for references: it searches the caller's tenant even if the
+ * Returns the routes of one register. Omits the search for references, which searches the caller's tenant even if the
  * register does not exist.
  */
 const ofRegisters = () => guarded().filter(({ path }) => path.includes('{name}') && !path.endsWith('/references'));
@@ -298,9 +298,7 @@ describe('every route that takes a body', () => {
     await expectUntouched();
   });
 
-  /**
-   * For each route, the text of the body before and after a value of the caller, and the JSON pointer to that value.
-   */
+  /** For each route: the text before and after a value in the body, and the JSON pointer to this value. */
   const places: Record<string, [before: string, after: string, pointer: string]> = {
     'POST /form/v1/forms': [`{"definitionId":"${permit.id}","applicant":{"addressAs":`, '}}', '/applicant/addressAs'],
     'POST /form/v1/forms/{formId}': ['{"operation":', '}', '/operation'],

@@ -15,8 +15,8 @@ export interface Step {
 }
 
 /**
- * `storeFaults`: names of the faults of the stores themselves. No store fault is repeated before all of them were used.
- * The same holds for the network faults, and for the connections.
+ * `storeFaults` are the names of the faults of the stores themselves. A store fault is repeated only after all store
+ * faults were used. The same applies to network faults and to connections.
  */
 export function plan(seed: string, count: number, storeFaults: string[]): Step[] {
   const random = createRandom(seed);

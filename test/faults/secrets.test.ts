@@ -1,6 +1,6 @@
 // Searches for codes, addresses and form data in every table of both databases, the logs of both services at level
 // trace, events, metrics, errors, and URLs of calls. Also checks what remains after a form is deleted, and how many
-// codes can be guessed.
+// guesses of a code are checked.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -260,7 +260,7 @@ describe('the personal data of a form', () => {
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
     const sql = "SELECT FROM outbox WHERE form_id = $1 AND kind = 'form-deleted' AND accepted IS NOT NULL";
     await expect.poll(async () => (await world.pool.query(sql, [id])).rowCount).toBe(1);
-    // Wait for the mails: a subscriber stays longer while a mail is being sent.
+    // Waits for the mails, because a subscriber is kept while a mail is being sent.
     await mailsSent();
     moved += 15 * minute;
     await settled();

@@ -1,5 +1,5 @@
 // A large upload and a large download through the token handler, which runs in a separate process, so that its memory
-// can be measured. Its memory does not depend on the length of a body, so the default length is short. BODY_MIB=1024
+// can be measured. The memory does not depend on the length of a body, so the default length is short. BODY_MIB=1024
 // makes each body 1 GiB.
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';

@@ -1,6 +1,6 @@
-// The token handler stores no secret in clear. The test registers a client, signs a person in and out, and then
-// searches for every secret in all commands that were written to Redis, in its memory, and in the database, also in
-// common encodings.
+// Tests that the token handler stores no secret in clear text. The test registers a client, and signs a person in and
+// out. Then it searches for every secret, also in common encodings, in all commands that were written to Redis, in the
+// memory of Redis, and in the database.
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';

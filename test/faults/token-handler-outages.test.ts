@@ -17,7 +17,7 @@ let platform: TestPlatform;
 let redisGate: TcpGate;
 let accessGate: TcpGate;
 let world: TargetWorld;
-/** The replicas reach Redis and the identity provider through gates. */
+/** The replicas reach Redis and the identity provider through TCP proxies. */
 let replicas: RunningService[];
 let people: Person[];
 beforeAll(async () => {

@@ -1,7 +1,7 @@
-// Tenants that are added while a token handler runs in a separate process. Each has its own realm and a registered
-// client, through which people sign in. An invalid client does not affect the others, and for each tenant the process
-// keeps only entries in bounded caches. TENANTS=1000 adds a thousand; the default is smaller, which is enough because
-// the bound is per tenant.
+// Adds tenants while a token handler runs in a separate process. Each tenant has its own realm and a registered client,
+// through which people sign in. An invalid client does not affect other clients. For each tenant, the process keeps
+// only entries in bounded caches. TENANTS=1000 adds a thousand tenants. The smaller default is enough, because the
+// memory is limited per tenant.
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -20,15 +20,15 @@ import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/t
 const kibibyte = 1_024;
 const most = sizeOf('TENANTS');
 /**
- * Number of tenants that are added together. After the first batch the code is warm, and everything that is kept once
- * for all tenants exists.
+ * Number of tenants that are added together. After the first batch, the code is warm, and the process has everything
+ * that it keeps once for all tenants.
  */
 const batch = Math.max(30, Math.ceil(most / 5));
 /**
- * Limit of the live heap for each tenant, in KiB: its entry in the list of tenants, its configuration with the parsed
- * clients, the discovery document and the keys of its realm, and a verified token. Each cache except the list is an LRU
- * of 5,000 entries (tokens: 10,000), so more tenants cost no more memory. In a run with a thousand tenants, each tenant
- * cost 12 KiB.
+ * Limit of the live heap per tenant, in KiB. A tenant costs an entry in the list of tenants, a configuration with the
+ * parsed clients, the discovery document and the keys of the realm, and a verified token. Each cache except the list is
+ * an LRU of 5,000 entries (tokens: 10,000), so more tenants cost no more memory. In a run with a thousand tenants, each
+ * tenant cost 12 KiB.
  */
 const mostPerTenant = 24;
 /**
@@ -41,8 +41,8 @@ const lateCode = 1_024;
  */
 const noise = 320;
 /**
- * Limit of additional metric series, sockets and timers, which other kinds of requests may cause. One series or socket
- * for each tenant would exceed this limit.
+ * Limit of additional metric series, sockets and timers. Other kinds of requests may cause a few of them. One series or
+ * socket per tenant would exceed this limit.
  */
 const fewer = batch / 2;
 
@@ -84,8 +84,8 @@ afterAll(async () => {
 
 const hasInvalidClient = (nth: number) => nth % 20 === 0;
 /**
- * True for the tenants whose people sign in. The first batch has such a tenant, so that later sign-ins add no metric
- * series.
+ * True for the tenants in which this test signs people in. The first batch has such a tenant, so that later sign-ins
+ * add no metric series.
  */
 const signsIn = (nth: number) => nth % 50 === 25;
 const nameOf = (nth: number) => `Town ${nth}`;
@@ -142,7 +142,7 @@ async function register(nth: number): Promise<void> {
   expect([nth, registered.status], registered.text).toEqual([nth, 200]);
 }
 
-/** Sends the requests after which the process has cached the data of a tenant. */
+/** Sends the requests that make the process cache a tenant's data. */
 async function meet(nth: number): Promise<void> {
   const { status, body } = await call(`${handler.url}/token-handler/v1/clients`, { token: tokens.get(nth) });
   const listed = (body as { id: string; registered: boolean }[]).map(({ id, registered }) => [id, registered]);

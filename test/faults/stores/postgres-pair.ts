@@ -114,7 +114,8 @@ async function copy(from: Node, { home, data, user }: Cluster): Promise<void> {
     await client.query("SELECT pg_backup_start('standby', true)");
     const { code, text } = await run({ ...from.cluster, home: '/' }, '/bin/sh', [
       '-c',
-      // Postgres may remove a file during the copy. That is no error, because the write-ahead log has its contents.
+      // Postgres may remove a file during the copy. This is not an error, because the write-ahead log has the file's
+      // contents.
       `cp -a '${from.cluster.data}' '${data}'; rm -f '${data}/postmaster.pid' '${data}/postmaster.opts'; test -f '${data}/PG_VERSION'`,
     ]);
     if (code !== 0) throw new Error(`Postgres was not copied: ${text}`);

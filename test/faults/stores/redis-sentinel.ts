@@ -1,5 +1,5 @@
 // A primary with two replicas, watched by three Sentinels. The primary accepts writes only while a replica acknowledges
-// them (min-replicas-to-write), so that a primary that was cut off does not collect writes that a failover discards.
+// them (min-replicas-to-write). Therefore, an isolated primary stops accepting writes that a failover would discard.
 
 import { findFreePort } from '../../../dev/listen.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';

@@ -1,5 +1,5 @@
-// Redis as the token handler may find it: one server, a group behind Sentinels, or a Cluster. The token handler, the
-// servers and the Sentinels reach each server through that server's own proxy.
+// Redis in one of the topologies that the token handler supports: one server, a group behind Sentinels, or a Cluster.
+// The token handler, the servers and the Sentinels reach each server through that server's own proxy.
 
 import type { Random } from '../../adversary/random.ts';
 import type { TestRedis } from '../../support/redis.ts';
@@ -12,7 +12,7 @@ export interface RedisStore {
   env: Record<string, string>;
   /** The proxy of each server. */
   proxies: FaultProxy[];
-  /** Faults of this store alone. Each resolves when the store is complete again. */
+  /** Faults of the store itself, keyed by name. Each resolves when the store is complete again. */
   faults: Record<string, { about: string; run(random: Random): Promise<void> }>;
   /** Describes the state of the store, for messages about a failed fault. */
   describe(): Promise<string>;
