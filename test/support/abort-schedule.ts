@@ -24,7 +24,7 @@ const oneOf = <T>(random: Random, items: readonly T[]): T => items[Math.floor(ra
 
 const block = Buffer.alloc(300_000, 'x');
 
-/** What the upstream does, keyed by the first segment of the request path. */
+/** How the upstream treats a request, keyed by the mode in the request path (`/mode-<key>`). */
 const upstreamModes: Record<string, (request: IncomingMessage, response: ServerResponse) => unknown> = {
   answers: (_request, response) => response.end('ok'),
   waits: (_request, response) => setTimeout(() => response.end('late'), 30),

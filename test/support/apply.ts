@@ -1,5 +1,5 @@
-// A form service with the intake application, and browsers that call it as the applicant's pages do: each has its own
-// cookies and sends the headers that a browser sends for its own page.
+// A form service with the intake application, and simulated browsers that call it as the applicant's pages do. Each
+// browser has its own cookies, and sends the headers of same-origin requests.
 import { randomUUID } from 'node:crypto';
 import { applyClientId } from '../../dev/access/default-realms.ts';
 import { findFreePort } from '../../dev/listen.ts';

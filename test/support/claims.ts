@@ -1,5 +1,5 @@
-// A pool of Postgres connections that records the claim of each statement: the tenant and the member whose share of the
-// connections the statement uses.
+// Records the claim of each statement on a pool of Postgres connections. A claim names the tenant and the member whose
+// share of the connections the statement uses.
 import type pg from 'pg';
 import type { Claim } from '../../src/service/limits/fair-queue.ts';
 import { type SharedPool, unsharedPool } from '../../src/service/postgres/shared-pool.ts';

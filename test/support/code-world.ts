@@ -1,5 +1,5 @@
-// A database of forms with the store of their codes, a clock that only the test moves, and a notification service in
-// memory that sends and checks codes. The test decides how a call to that service ends.
+// A database of forms with the store of their codes, a clock that only the test moves, and an in-memory notification
+// service that sends and checks codes. The test decides the outcome of each call to this service.
 import { randomUUID } from 'node:crypto';
 import { createCodeHashes } from '../../src/forms/codes/code.ts';
 import { type CodeAttempt, createCodeStore } from '../../src/forms/codes/store.ts';
@@ -17,7 +17,7 @@ export const otherKiosk = { ...kiosk, subject: 'other-kiosk' };
 type Sent = Parameters<Notifications['sendCode']>[0];
 type Checked = Parameters<Notifications['checkCode']>[0];
 
-/** The notification service: RIGHT is the right code of every form. */
+/** The in-memory notification service. The correct code of every form is RIGHT. */
 export interface CodeService {
   sent: Sent[];
   checked: Checked[];
@@ -78,8 +78,8 @@ export async function startCodeWorld() {
       moment += milliseconds;
     },
     /**
-     * Creates a service and a verification that uses it. `counted` lists the outcomes that the verification reports to
-     * its metric.
+     * Creates a notification service, and a code verification that uses it. `counted` lists the outcomes that the
+     * verification reports to its metric.
      */
     createVerification(changes: Partial<VerificationOptions> = {}) {
       const service: CodeService = {

@@ -36,7 +36,7 @@ export function connectConfiguration(by: Account, options: ConnectionOptions): C
   const { log } = captureLog();
   const metrics = createPlatformMetrics(createMetrics());
   const common = { agent, log, metrics, clock, timeoutMs, retryDelayMs: 2, circuitResetMs: 300 };
-  // Sign-ins do not use the short timeout of the calls under test.
+  // Sign-ins have a longer timeout than the calls under test.
   const account = createServiceAccount({ ...common, ...by, timeoutMs: 10_000 });
   const client = createPlatformClient({
     ...common,

@@ -1,6 +1,6 @@
-// Loaded into a process with `--import`. Prints to standard error how many nanoseconds of CPU time the main thread has
-// used when the process listens with its second HTTP server, or exits. On a busy machine, CPU time varies much less
-// than elapsed time.
+// Loaded into a process with `--import`. Prints the CPU time of the main thread to standard error, in nanoseconds, when
+// the process listens with its second HTTP server or exits without listening. On a busy machine, CPU time varies much
+// less than elapsed time.
 import { readFileSync } from 'node:fs';
 
 type Listen = (...values: unknown[]) => unknown;

@@ -1,11 +1,11 @@
 // Loaded into a form service with `--import`, before its main: kills the process with SIGKILL at a step that the test
-// has chosen. It wraps methods of pg and of Node's HTTP server; the product does not know of it.
+// has chosen. It wraps methods of pg and of Node's HTTP server, so that the product needs no code for it.
 //
 // - A request with the header `x-crash-at: <n>` has steps: each statement that it sends to Postgres, and its HTTP
 //   response. The process is killed before step n.
-// - CRASH_DISPATCHER_AT=<n> counts the statements that a pool sends outside of requests: those of the dispatcher. The
-//   steps are the moments before and after each of them, except for queries that find no work. The process is killed at
-//   step n.
+// - CRASH_DISPATCHER_AT=<n> is for the dispatcher, whose statements a pool sends outside of requests. Each statement
+//   has two steps: before and after. A query that looks for work has one step, after it has found work. The process is
+//   killed at step n.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type IncomingMessage, Server, ServerResponse } from 'node:http';
 import { isMainThread } from 'node:worker_threads';
@@ -60,7 +60,7 @@ function countDispatcherSteps(current: AsyncLocalStorage<RequestSteps>, crashAt:
   };
   const counted = (query: PoolQuery): PoolQuery =>
     async function (this: pg.Pool, ...values: unknown[]) {
-      // Statements that fill the index of addresses use the same pool, but are not the dispatcher's.
+      // Statements that fill the index of addresses use the same pool, but do not belong to the dispatcher.
       const isIndex = String(values[0]).includes('address_index');
       if (current.getStore() || isIndex) return query.apply(this, values);
       const isLook = String(values[0]).includes('SKIP LOCKED');
@@ -69,7 +69,7 @@ function countDispatcherSteps(current: AsyncLocalStorage<RequestSteps>, crashAt:
       if (!isLook || foundRows(answer)) take();
       return answer;
     };
-  // The product gives each pool a method of its own, so the method is wrapped when it is set.
+  // The product assigns a new `query` method to each pool, so the method is wrapped when it is assigned.
   Object.defineProperty(pg.Pool.prototype, 'query', {
     set(this: pg.Pool, query: PoolQuery) {
       Object.defineProperty(this, 'query', { value: counted(query) });

@@ -1,5 +1,6 @@
 // A real token handler, with an address that leads to each page of a failed sign-in or logout. The causes are a client
-// that is not registered, an identity provider and a Redis that are down, a spent rate limit, and a missing table.
+// that is not registered, an unreachable identity provider, an unreachable Redis, an exhausted rate limit, and a
+// missing table.
 import type { RunningService } from '../../src/service/operations/serve.ts';
 import type { PageName } from '../../src/token-handler/pages/catalogue.ts';
 import { type HttpTap, startHttpTap } from './http-tap.ts';
@@ -25,7 +26,10 @@ const frozen = new Date('2026-11-22T12:02:30Z');
  */
 const clock = () => frozen;
 
-/** A name that would break out of an attribute or a tag, turn the text around, and fill the screen. */
+/**
+ * A client name that tries to break out of an HTML attribute or tag, to reverse the text direction, and to fill the
+ * screen.
+ */
 const hostileName = `<img src=x onerror=alert(1)>&\u202e"'${'x'.repeat(5_000)}`;
 
 export async function startFailedSignIns(): Promise<FailedSignIns> {
@@ -82,8 +86,8 @@ async function startReplicas(start: SessionWorld['handler']['startReplica'], tap
 }
 
 /**
- * Cuts off the identity provider. At that time, the token handler has a token for the platform, and nobody has signed
- * in.
+ * Makes the identity provider unreachable, after the token handler has got its token for the platform and before
+ * anybody has signed in.
  */
 async function loseProvider(replica: RunningService, world: SessionWorld, tap: HttpTap): Promise<void> {
   const { status } = await call(world.authUrl({}, { site: replica.url, clientId: 'unregistered' }));

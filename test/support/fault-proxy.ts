@@ -7,6 +7,7 @@ import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import { createHttpServer } from './http-server.ts';
 
 /**
+ * How the proxy breaks a call:
  * - `refused`: nothing listens any more
  * - `reset`: the connection breaks before the response; the service never received the call
  * - `hang`: no response; the service never received the call

@@ -1,6 +1,6 @@
-// Form services as a cluster runs them, for tests that start several, kill them, or cut their dependencies. All
-// replicas share one platform and one database; each runs in this process or in a separate one. Taps record their calls
-// to the platform.
+// Form services as a cluster runs them, for tests that start several, kill them, or cut their connections. All replicas
+// share one platform and one database. Each replica runs in this process or in a separate one. Taps (HTTP proxies)
+// record the replicas' calls to the platform.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Message } from '../../dev/mailbox/message.ts';
@@ -21,7 +21,8 @@ import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } 
 import { createTestDatabase } from './postgres.ts';
 
 /**
- * Who sends a request. All have roles in the tenant `demo`, except `stranger`, who has every role in the other tenant.
+ * The caller of a request. Each caller has roles in the tenant `demo`, except `stranger`, who has every role in the
+ * other tenant.
  */
 export type Caller = 'intake' | 'otherIntake' | 'admin' | 'alice' | 'stranger';
 

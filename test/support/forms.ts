@@ -14,10 +14,7 @@ import { quick } from './outbox-dispatcher.ts';
 import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
 
-/**
- * Who sends a request in a test. Each is a different subject, with a token that stays valid however far the clock
- * moves.
- */
+/** The caller of a request. Each caller is a different subject. Its token stays valid however far the clock moves. */
 export type Who = 'intake' | 'otherIntake' | 'admin' | 'alice' | 'bob' | 'clerk' | 'assessor' | 'nobody';
 
 export interface Ask {
@@ -238,8 +235,8 @@ export async function configure(
 }
 
 /**
- * Waits until the form service has registered its notification type, which it does in the background. Before that, no
- * applicant can be subscribed.
+ * Waits until the form service has registered its notification type, because no applicant can be subscribed before
+ * that. The form service registers the type in the background.
  */
 async function untilRegistered({ access, tenant, url }: TestPlatform): Promise<void> {
   const token = await roleToken(access, { 'notification-service': ['subscription-admin'] }, { realm: 'core' });

@@ -8,7 +8,7 @@ import { listen } from '../../dev/listen.ts';
 export interface FrontendSite {
   /** Origin of the site. */
   url: string;
-  /** Sets where the token handler listens. */
+  /** Sets the address of the token handler. */
   forwardTo(tokenHandler: string): void;
   close(): Promise<void>;
 }
@@ -17,8 +17,8 @@ export interface FrontendSite {
 const policy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'self'";
 
 /**
- * `files` maps paths to texts. A path may end in `*`. A path without a file name extension is served as HTML. `others`
- * maps path prefixes to the URLs of other servers.
+ * Starts the site. `files` maps paths to texts. A path may end in `*`. A path without a file name extension is served
+ * as HTML. `others` maps path prefixes to the URLs of other servers.
  */
 export async function startFrontendSite(
   files: Record<string, string>,

@@ -64,8 +64,8 @@ export async function startFrontendWorld(): Promise<FrontendWorld> {
 }
 
 /**
- * Waits until an expression of the page is true. The variables `client` and `events` exist only after the page's script
- * has run.
+ * Waits until a JavaScript expression is true in the page. The expression may use the variables `client` and `events`,
+ * which the page's script sets.
  */
 export async function until(tab: Page, expression: string): Promise<void> {
   // The page's policy forbids `waitForFunction`. An evaluation that fails because the page changes counts as false.

@@ -20,7 +20,7 @@ export function createBodyFuzzer(seed: number): () => FuzzedBody {
   const random = randomFrom(seed);
   const below = (limit: number) => Math.floor(random() * limit);
   const oneOf = <T>(list: readonly T[]): T => list[below(list.length)] as T;
-  // Most names leave out the last three pieces, which are always refused; otherwise few bodies would be accepted.
+  // Most names avoid the last three pieces, which are always refused. Otherwise, few bodies would be accepted.
   const most = namePieces.length - 3;
   const piece = (list: readonly string[]) => (random() < 0.9 ? namePieces[below(most)] : oneOf(list));
   const quoted = (list: readonly string[]) => {

@@ -1,6 +1,6 @@
-// Starts the Postgres server that a test run shares, and provides its URL to the tests. Durability is off, because its
-// files are deleted after the run. TEST_POSTGRES_URL names another server for tests, with an administrator's
-// credentials. Also fills the compile cache of the limited workers.
+// Starts the Postgres server that a test run shares, and provides its URL to the tests. Durability is off, because the
+// server's files are deleted after the run. TEST_POSTGRES_URL names another server for tests, with an administrator's
+// credentials. Also fills the compile cache of the limited workers, which run tenants' code.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -34,8 +34,8 @@ export async function setup(project: TestProject): Promise<void> {
 }
 
 /**
- * Fills the compile cache, which limited workers may only read. Each worker script ends after loading, because it runs
- * without a parent process.
+ * Fills the compile cache, because limited workers may read it but not write it. Each worker script ends after loading,
+ * because it runs without a parent process.
  */
 async function compileWorkers({ config }: TestProject): Promise<void> {
   const scripts = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];

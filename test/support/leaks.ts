@@ -52,7 +52,7 @@ function leakedKinds(): string[] {
  * classes.
  */
 function openKinds(): Map<string, number> {
-  // Ignores pipes. Those of a child process are counted with the process; the others are this worker's own output,
+  // Ignores pipes. A child process is counted itself, without its pipes. All other pipes are this worker's own output,
   // which is opened at its first use.
   const kinds = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap');
   return new Map([...new Set(kinds)].map((kind) => [kind, kinds.filter((each) => each === kind).length]));

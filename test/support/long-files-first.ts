@@ -1,5 +1,5 @@
-// Starts the longest test files first, so that no worker is left with one of them at the end of a run. Without the
-// results of an earlier run, as in CI, vitest would start the largest files first.
+// Starts the longest test files first, so that the run does not end with one worker on a long file while the others are
+// idle. Without the results of an earlier run, as in CI, vitest would start the largest files first.
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { slowFiles } from './slow-files.ts';
 

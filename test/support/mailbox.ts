@@ -21,8 +21,8 @@ export interface TestMailbox {
  * port.
  */
 export async function startTestMailbox(options: { port?: number } = {}): Promise<TestMailbox> {
-  // The limit is higher than usual: above its limit, a mailbox deletes the oldest messages, which tests of long runs
-  // count.
+  // The limit is higher than usual, because a full mailbox deletes its oldest messages, and tests of long runs count
+  // all messages.
   const mailbox = await openMailbox({ clock: systemClock, limit: 20_000, ...options });
   return {
     port: mailbox.port,

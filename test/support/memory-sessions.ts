@@ -32,11 +32,11 @@ export interface MemorySessions {
   store: SessionStore;
   /** The time of the sessions' clock, in milliseconds since 1970. */
   now: number;
-  /** What the identity provider does with a refresh token. */
+  /** Stands in for the identity provider: returns the outcome of a refresh with this token. */
   refresh(refreshToken: string): RefreshOutcome | Promise<RefreshOutcome>;
   /** The refresh tokens that the identity provider has received. */
   presented: string[];
-  /** Returns the registration that the client registry has. */
+  /** Stands in for the client registry: returns the client's registration. */
   find(): Promise<Registration | undefined>;
   log: CapturedLog;
   metrics: Metrics;

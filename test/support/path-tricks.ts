@@ -96,7 +96,7 @@ const dressedDots = [
   '%25e3%2580%2582%c2%a5%25a%c3%a9',
 ];
 
-/** Characters that some code pages convert to a backslash or a slash. They matter only beside dots. */
+/** Characters that some code pages convert to a backslash or a slash. They matter only next to dots. */
 const bestFitSeparators = [
   '%c2%a5',
   '%C2%A5',

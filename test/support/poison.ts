@@ -1,8 +1,8 @@
-// Makes forms that cannot be processed, by SQL because no request can create them: content that Postgres stores and
-// cannot read, values at the end of their range, and rows that a trigger refuses to change.
+// Makes forms that cannot be processed: content that Postgres stores and cannot read, values at the end of their range,
+// and rows that a trigger refuses to change. Uses SQL, because no request can create such forms.
 import type pg from 'pg';
 
-/** SET clauses that break an existing form. The names say what is then wrong with it. */
+/** SET clauses that break an existing form, keyed by the defect that they cause. */
 export const poisons: Record<string, string> = {
   'a NUL in data': String.raw`data = '{"q":1,"\u0000":"\u0000"}'`,
   'a NUL in the name of a file': String.raw`files = '{"a\u0000b":"urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551"}'`,

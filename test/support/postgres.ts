@@ -40,8 +40,8 @@ export async function createTestDatabase(migrationsDirectory?: string): Promise<
 }
 
 /**
- * Waits until all connections to the database `name` have closed. A pool's `end` resolves earlier, and a connection
- * that the server then cuts raises an error that nothing handles.
+ * Waits until all connections to the database `name` have closed. A pool's `end` resolves before its connections have
+ * closed. If the server then cuts such a connection, the connection raises an error that nothing handles.
  */
 async function untilLeft(client: pg.Client, name: string): Promise<void> {
   for (let tries = 0; tries < 400; tries += 1) {

@@ -1,5 +1,5 @@
-// The proxy of the token handler in this process, between a real client and an upstream whose responses a test sets.
-// Guards, directory and sessions are left out: all requests belong to one session, which a test can end.
+// Runs the token handler's proxy in this process, between a real client and an upstream whose responses a test sets.
+// Guards, directory and sessions are left out. All requests belong to one session, which a test can end.
 import { once } from 'node:events';
 import {
   createServer,
@@ -29,7 +29,7 @@ export interface ProxyOfTest {
   /** Minimum rate of bodies in bytes per second, over 60 ms. */
   least?: number;
   perSession?: number;
-  /** Milliseconds after which the server closes a connection of a client that is idle. Without it, never. */
+  /** Milliseconds after which the server closes the connection of an idle client. By default, it never does. */
   idle?: number;
 }
 
@@ -109,11 +109,11 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9,
     watching: () => listeners.size,
     /** The number of requests that the proxy has not reported as done. */
     running: () => running,
-    /** The number of bytes of the latest response that its client has not taken. */
+    /** The number of bytes of the latest response that the client has not taken yet. */
     unread: () => latest?.writableLength ?? 0,
     /** True if the connection of the latest request's client is closed. */
     isClosed: () => latest?.closed ?? false,
-    /** The number of bytes that `PassingBuffers` were told of. */
+    /** The number of bytes that were reported to `PassingBuffers`. */
     noted: () => noted,
     endSession() {
       for (const listen of [...listeners]) listen();

@@ -1,5 +1,5 @@
-// After a test has changed data at a platform service, makes a running service fetch the data again, although it caches
-// the data.
+// Makes a running service fetch data from a platform service again, although it caches the data. Use it after a test
+// has changed the data.
 import { setTimeout as delay } from 'node:timers/promises';
 import { samplesOf } from './metric-growth.ts';
 

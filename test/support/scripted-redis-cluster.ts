@@ -6,18 +6,18 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 export interface ScriptedNode {
   host: string;
   port: number;
-  /** The values of its keys. */
+  /** The stored values, keyed by Redis key. */
   values: Map<string, string>;
 }
 
 export interface ScriptedCluster {
   /** Serves all slots at first. */
   primary: ScriptedNode;
-  /** Becomes the primary when the other one is cut off. */
+  /** Becomes the primary when `primary` is cut off. */
   replica: ScriptedNode;
   /**
-   * Cuts the primary off from the replica. It refuses all commands with keys, and still describes the cluster as it was
-   * or, if it has lost its configuration, as one without nodes.
+   * Cuts the primary off from the replica. The primary then refuses all commands with keys. It still describes the
+   * cluster as before, unless it has lost its configuration. In that case, it describes a cluster without nodes.
    */
   cutOff(lost?: 'contact' | 'configuration'): void;
   close(): Promise<void>;
@@ -27,7 +27,7 @@ const lastSlot = 16_383;
 const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 const array = (items: string[]) => `*${items.length}\r\n${items.join('')}`;
 
-/** If `deniesInfo` is true, an ACL denies CLUSTER INFO. */
+/** Starts the nodes. If `deniesInfo` is true, an ACL denies CLUSTER INFO. */
 export async function startScriptedCluster({ deniesInfo = false } = {}): Promise<ScriptedCluster> {
   let isCutOff = false;
   let isEmpty = false;

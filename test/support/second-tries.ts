@@ -1,6 +1,6 @@
-// At the end of a run, lists the tests that failed at first and passed at their second try, with their failure. Each of
-// them points to a defect of the test or of the product. Only CI grants a second try, so that a rare failure does not
-// block an unrelated change.
+// At the end of a run, lists the tests that failed at first and passed at their second try, with the failures. Each
+// such test points to a defect of the test or of the product. Only CI grants a second try, so that a rare failure does
+// not block an unrelated change.
 import type { Reporter, TestCase, VitestPluginContext } from 'vitest/node';
 
 /**

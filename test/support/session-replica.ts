@@ -1,5 +1,5 @@
 // The session code of one token handler replica, without its HTTP server: store, reader and refreshes, against a real
-// identity provider. Several of them on one Redis act as several replicas.
+// identity provider. A test that creates several replicas on one Redis simulates a cluster.
 import { createHmac, randomBytes } from 'node:crypto';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';

@@ -29,7 +29,7 @@ export interface SessionWorld {
   sessions(browser: SiteBrowser, headers?: Record<string, string>): Promise<Visit>;
   /** Reads a session from Redis, decrypted. */
   stored(handle: string): Promise<FoundSession>;
-  /** Stores the session's tokens without their ID token, as an older version would have. */
+  /** Removes the ID token from the session's stored tokens, as if an older version had stored them. */
   dropIdToken(handle: string): Promise<void>;
   /**
    * Makes the stored access token look as if it expires after `milliseconds`. The token itself stays valid as long as

@@ -21,7 +21,7 @@ export interface SiteBrowser {
   /** Submits the page's form with these fields and its hidden ones. */
   submit(visit: Visit, fields: Record<string, string>): Promise<Visit>;
   cookie(url: string | URL, name: string): string | undefined;
-  /** Returns the cookies that a request for this address has, oldest first. */
+  /** Returns the cookies that a request to this address would send, oldest first. */
   cookies(url: string | URL): { name: string; value: string }[];
   /** Sets a cookie, or removes it if `value` is undefined. */
   setCookie(url: string | URL, name: string, value: string | undefined): void;

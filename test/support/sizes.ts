@@ -13,7 +13,7 @@ const sizes = {
   RACES: { short: 500, full: 2_000 },
   /** Forms of the run that puts 100 of them into quarantine. */
   QUARANTINE_FORMS: { short: 1_000, full: 5_000 },
-  /** Drafts that reconcilers lock while they are killed. */
+  /** Drafts that become due while the test kills reconcilers. */
   EXPIRY_DRAFTS: { short: 48, full: 90 },
   /** Times that a reconciler of the same test is killed. */
   EXPIRY_KILLS: { short: 3, full: 4 },
@@ -22,8 +22,8 @@ const sizes = {
   /** Registers of the tenant whose whole list is read. */
   REGISTERS: { short: 250, full: 1_000 },
   /**
-   * Calls to the configuration service that each fault breaks, one call at a time, for each change of a register. 6
-   * breaks every call.
+   * For each change of a register and each fault, the number of calls to the configuration service at which the fault
+   * is tried, one call per attempt. 6 tries every call.
    */
   REGISTER_FAULT_CALLS: { short: 1, full: 2 },
   /** Forms of the backlog that the dispatcher delivers. */

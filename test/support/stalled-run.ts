@@ -1,22 +1,22 @@
 // Ends the workers of a run in which nothing has happened for minutes, and prints what each of them was executing.
-// Timeouts of tests do not help when a worker loops forever or waits outside a test, and a run that a time limit kills
-// prints nothing.
+// Timeouts of tests do not help if a worker loops forever or waits outside a test. A time limit for the whole run would
+// end it without printing the cause.
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Reporter, TestCase, TestModule, VitestPluginContext } from 'vitest/node';
 import { within } from '../../src/service/time-limit.ts';
 
-/**
- * Milliseconds without an event of the run, after which it counts as stalled. Longer than the longest timeout of a
- * test.
- */
+/** Milliseconds without an event, after which a run counts as stalled. Longer than the longest timeout of a test. */
 const patience = 660_000;
 /**
  * Milliseconds to wait until the debugger has paused a worker. A worker pauses only if it computes or its timers fire.
  */
 const pauseTime = 3_000;
 
-/** Milliseconds to wait for the debugger of a worker. It does not respond while a system call blocks the worker. */
+/**
+ * Milliseconds to wait for the debugger of a worker. The debugger does not respond while a system call blocks the
+ * worker.
+ */
 const answerTime = 20_000;
 
 /**
@@ -99,7 +99,7 @@ function kill(worker: number): void {
   }
 }
 
-/** Process ids of the workers. None where there is no /proc. */
+/** Returns the process ids of the workers. Returns none on systems without /proc. */
 async function workerIds(): Promise<number[]> {
   const children = await readFile(`/proc/self/task/${process.pid}/children`, 'utf8').catch(() => '');
   const ids = children.split(' ').filter(Boolean);
@@ -142,7 +142,7 @@ async function debuggerPortIsFree(): Promise<void> {
   while (performance.now() < end && (await askDebugger().catch(() => undefined))) await delay(100);
 }
 
-/** Asks repeatedly until the worker has opened its debugger. The caller limits the time. */
+/** Waits until the worker has opened its debugger, and returns the debugger's response. The caller limits the time. */
 async function untilItAnswers(): Promise<Response> {
   for (;;) {
     const response = await askDebugger().catch(() => undefined);

@@ -11,7 +11,7 @@ export interface Stopwatch {
 }
 
 /**
- * Starts a stopwatch that hardly counts the time in which this process waited for a processor. Use it to limit waits
+ * Starts a stopwatch that ignores most of the time in which this process waited for a processor. Use it to limit waits
  * for timers, sockets and other processes. It cannot measure work that blocks the event loop.
  */
 export function startStopwatch(): Stopwatch {
@@ -32,7 +32,9 @@ export function startStopwatch(): Stopwatch {
   };
 }
 
-/** Returns the milliseconds of CPU that the work takes on this thread, which do not depend on other processes. */
+/**
+ * Returns the milliseconds of CPU time that the work takes on this thread. CPU time does not depend on other processes.
+ */
 export function cpuOf(work: () => void): number {
   const before = process.threadCpuUsage();
   work();

@@ -24,7 +24,7 @@ export interface TestAccess {
   /** Adds a realm like `demo` (people, clients and roles) under another name, with the given changes. */
   addRealm(name: string, changes?: Partial<RealmDefinition>): Promise<void>;
   /**
-   * Cancels the sign-in at its form, and returns the next visit. If the provider requires it, signs in as
+   * Cancels the sign-in on the sign-in form, and returns the next visit. If the provider requires it, signs in as
    * alice@example.com first.
    */
   cancelSignIn(browser: SiteBrowser, form: Visit): Promise<Visit>;

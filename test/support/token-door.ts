@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createHttpServer } from './http-server.ts';
 
 /**
+ * How the proxy treats a refresh:
  * - a number: forwards the request after this many milliseconds
  * - `hang`: never responds; the identity provider never receives the request
  * - `reset`: the connection breaks before a response; the identity provider never receives the request
@@ -36,7 +37,7 @@ export interface TokenDoor {
   url: string;
   /** Refresh tokens, in the order of arrival. */
   presented: string[];
-  /** Paths of the requests for which a connection was used again, in the order of arrival. */
+  /** Paths of the requests that reused a connection, in the order of arrival. */
   reusing: string[];
   /**
    * Sets the fate of refreshes, from the next one on. A function gets the number of the refresh, and returns its fate.
@@ -44,11 +45,11 @@ export interface TokenDoor {
   set(fate: RefreshFate | ((nth: number) => RefreshFate)): void;
   /** If `isHidden` is true, requests for the provider's keys get 503. */
   hideKeys(isHidden: boolean): void;
-  /** Sets a function that edits the members of the response to each code that was redeemed. */
+  /** Sets a function that edits the members of the token response to each redeemed code. */
   editCodes(edit: Edit): void;
   /**
-   * Sets a function that runs after each code was redeemed and before the response is forwarded. It receives that
-   * response.
+   * Sets a function that runs after each code was redeemed and before the token response is forwarded. The function
+   * receives this response.
    */
   afterCodes(happens: (answer: string) => Promise<void>): void;
   close(): Promise<void>;

@@ -12,7 +12,7 @@ export interface TransactionPool {
   statements: string[];
   /** Names of prepared statements that outlive their transaction. */
   prepared: string[];
-  /** How often a transaction ran on another server connection than the client's previous one. */
+  /** Number of transactions that ran on a different server connection than the client's previous transaction. */
   switches(): number;
   close(): Promise<void>;
 }
