@@ -21,7 +21,7 @@ ${script !== undefined && html`<script>${new Markup(script)}</script>`}`;
 
 /**
  * Returns the Content-Security-Policy of a page, which allows only the page's stylesheet and script. The policy has no
- * `form-action`, because browsers apply it to redirects after a form submission too, and these redirects lead to the
+ * `form-action`: browsers apply `form-action` to redirects after a form submission too, and these redirects lead to the
  * clients' sites.
  */
 function contentSecurityPolicy({ script: text }: Pick<Page, 'script'>, more: string[] = []): string {

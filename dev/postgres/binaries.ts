@@ -13,7 +13,7 @@ export interface Binaries {
 }
 
 /**
- * Folder for files that root creates and another account must read. It is used if the other account cannot enter the
+ * Folder for files that root creates and another account must read. Used if the other account cannot enter the
  * project's folder.
  */
 export const openFolder = '/var/lib/formgate';

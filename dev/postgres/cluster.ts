@@ -74,7 +74,7 @@ export async function stopServer(cluster: Cluster): Promise<void> {
   }
 }
 
-/** True if a process has this id. It may be a different process that got the same id later. */
+/** True if a process has this id. After the original process has ended, another process may have got the same id. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

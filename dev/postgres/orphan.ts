@@ -17,7 +17,7 @@ const ownerExitTime = 3_000;
 export async function stopOrphan(cluster: Cluster): Promise<void> {
   const pidFile = join(cluster.data, 'postmaster.pid');
   const [pid, , , port] = (await readFile(pidFile, 'utf8').catch(() => '')).split('\n');
-  // A crash of the machine can leave an empty pid file, and Postgres does not start with an empty one.
+  // A crash of the machine can leave an empty pid file. Postgres does not start while the pid file is empty.
   if (!pid) return rm(pidFile, { force: true });
   const begun = Date.now();
   for (const deadline = begun + 15_000; isAlive(Number(pid)); await delay(100)) {

@@ -130,7 +130,7 @@ async function endChild(child: ChildProcess): Promise<void> {
 /** Returns the last line of a log; only its message if the line is JSON. */
 async function lastWords(file: string): Promise<string> {
   const lines = (await readFile(file, 'utf8').catch(() => '')).trim().split('\n');
-  // Below the line of an uncaught error, Node prints a stack trace, so the last line is not the error.
+  // Below an uncaught error, Node prints a stack trace. The error is therefore not the last line of the log.
   const line = lines.findLast((one) => one.startsWith('{') || /Error\b.*: /.test(one)) ?? lines.at(-1) ?? '';
   try {
     const { msg, reason, problems, err } = JSON.parse(line);

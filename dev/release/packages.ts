@@ -1,5 +1,5 @@
-// The packages of the image, read from package-lock.json: those that `npm ci` installs in the image (see the
-// Dockerfile), and those from which the pages are built.
+// The packages of the image, read from package-lock.json: the packages that `npm ci` installs in the image (see the
+// Dockerfile), and the packages from which the pages are built.
 import { z } from 'zod';
 
 export interface Package {

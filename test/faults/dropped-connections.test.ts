@@ -63,7 +63,7 @@ describe('a target whose idle connections a network has dropped', () => {
     world.upstream.answer = (_request, response) => void setTimeout(() => response.end('late'), 500);
     await Promise.all(Array.from({ length: 8 }, () => world.send({ target })));
     world.upstream.answer = answer;
-    // The token handler replaces connections at most once in 3 s.
+    // The token handler replaces its connections to an upstream at most once in 3 s.
     await delay(3_000);
     upstream.strand();
     const { request, answer: noAnswer } = world.start({ target });

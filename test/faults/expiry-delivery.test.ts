@@ -1,4 +1,4 @@
-// The outbox dispatcher during a long outage of the service to which it delivers: it sends few requests, drops no row,
+// The outbox dispatcher during a long outage of the receiving service. The dispatcher sends few requests, drops no row,
 // and reports the outage in its metrics. The tests of the dispatcher cover order, leases and crashes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -69,8 +69,8 @@ describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
   ] as const)(
     'is still delivered: a %s that got %i is delivered as soon as the service accepts it',
     async (kind, status) => {
-      // Only the row `remove-subscriber` names a subscriber. If a row `form-deleted` named one, it would add a row that
-      // later removes the subscriber.
+      // Only the row `remove-subscriber` names a subscriber. A row `form-deleted` with a subscriber would create
+      // another row, which removes the subscriber later.
       const facts = kind === 'remove-subscriber' ? { subscriberId: '0'.repeat(24) } : {};
       const sequence = await database.addRow(await database.addForm(), kind, { facts, at: clock() });
       refuse(status, always);

@@ -8,7 +8,7 @@ import { createFlow, type Flow } from './flow.ts';
 export interface Conditions {
   /** Milliseconds by which each packet is delayed, in both directions. */
   latency?: number;
-  /** Up to this many milliseconds are added to `latency`, at random. The order of the bytes is kept. */
+  /** A random number of milliseconds, up to this one, is added to `latency`. The order of the bytes is kept. */
   jitter?: number;
   /** Limit in each direction of each connection, in bytes per second. */
   bytesPerSecond?: number;

@@ -16,7 +16,7 @@ it('codes get 503 with the reason, and waiting deliveries are sent when the noti
   onTestFinished(() => world.close());
   const { access, mailbox, tenant, url } = world.platform;
   const token = await roleToken(access, { 'notification-service': ['subscription-app'] });
-  // The notification service reads its configuration before Formgate registers, and caches it.
+  // The notification service reads and caches its configuration before Formgate registers.
   await call(`${url}/subscription/v1/types?tenantId=${encodeURIComponent(tenant.id)}`, { token });
 
   const forms = await world.start();

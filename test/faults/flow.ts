@@ -25,7 +25,7 @@ interface Packet {
 
 /** Number of waiting bytes above which the flow stops reading, as when the buffers of a network are full. */
 const mostWaiting = 256 * 1024;
-/** Largest number of bytes that pass at once if the rate is limited, so that the rate is even. */
+/** Largest number of bytes that pass together if the rate is limited. A small number keeps the rate even. */
 const largestPiece = 4 * 1024;
 
 export function createFlow(source: Socket, sink: Socket, conditions: FlowConditions): Flow {

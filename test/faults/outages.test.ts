@@ -257,7 +257,7 @@ describe('while the configuration service is stopped', () => {
 
 describe('while the event service is stopped', () => {
   it('forms can be created, saved and submitted; their events wait, show in metrics and logs, and arrive in order afterwards', async () => {
-    // Waits for the delivery of earlier events, because they would otherwise be counted as well.
+    // Waits for the delivery of earlier events, which would otherwise be counted too.
     await drained(pool);
     const before = world.events.exchanges.length;
     const from = mark();

@@ -69,7 +69,7 @@ async function refreshElsewhere() {
 const presentations = (refreshToken: string) => door.presented.filter((token) => token === refreshToken).length;
 
 /**
- * Sends calls one after the other until one gets a status other than 200. Then sends ten more calls, and returns the
+ * Sends one call after another until a call gets a status other than 200. Then sends ten more calls, and returns the
  * status of that call and of these ten.
  */
 async function callUntilExpiry(person: Person): Promise<number[]> {

@@ -153,7 +153,7 @@ describe('every route that requires a bearer token', () => {
   });
 
   it('responds with 403 to an administrator who names another tenant, and with 400 to a core user who names no known tenant', async () => {
-    // A core user may call these routes for all tenants, without naming one.
+    // A core user may call these routes without naming a tenant, which means all tenants.
     const ofAll = (name: string) => /\/form\/v1\/(?:quarantine|operations)/.test(name);
     const { platform } = world;
     const named = `?tenantId=${encodeURIComponent(platform.tenant.id)}`;
@@ -199,7 +199,7 @@ function expectRefusal({ status, headers, body }: Answered, expected: number, wh
   expect(body).toMatchObject({ status: expected, type: expect.stringMatching(/^urn:formgate:problem:/) });
 }
 
-/** Returns invalid tokens, keyed by what is wrong with them. Each would grant all rights if it were valid. */
+/** Returns invalid tokens, keyed by their defect. Each token would grant all rights if it were valid. */
 async function wrongTokens(): Promise<Record<string, string>> {
   const { access } = world.platform;
   const own = access.urns.service('form-service');

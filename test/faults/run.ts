@@ -1,5 +1,5 @@
-// One run: a topology of Redis, a Postgres pair, two replicas of each process behind fault proxies, users who work all
-// the time, and one fault after the other. Returns the violations and the recovery times.
+// One run with one Redis topology, a Postgres pair, and two replicas of each process behind fault proxies. Users work
+// all the time, while one fault follows another. Returns the violations and the recovery times.
 import { setTimeout as delay } from 'node:timers/promises';
 import { startHonestUsers } from '../adversary/honest/honest.ts';
 import type { Failure } from '../adversary/honest/recorder.ts';
@@ -32,8 +32,8 @@ export interface RunResult {
 }
 
 /**
- * Milliseconds in which everything must work again after a fault. The time that the canary requests take without a
- * fault is added.
+ * Milliseconds in which everything must work again after a fault, in addition to the time that the canary requests take
+ * without a fault.
  */
 const recoveryLimit = 10_000;
 const longestBaseline = 60_000;

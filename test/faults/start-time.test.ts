@@ -60,8 +60,8 @@ function environmentOf(name: Service): Record<string, string> {
 const metered = ['--import', import.meta.resolve('../support/cpu-to-listen.ts')];
 
 /**
- * Starts a process, and ends it with SIGTERM when it listens. Returns the CPU milliseconds of its main thread, and the
- * milliseconds that passed.
+ * Starts a process, and ends it with SIGTERM when it listens. Returns the CPU time of the main thread and the elapsed
+ * time, in milliseconds.
  */
 async function start(args: string[], env: Record<string, string>): Promise<{ cpu: number; passed: number }> {
   const started = performance.now();
@@ -82,7 +82,7 @@ async function start(args: string[], env: Record<string, string>): Promise<{ cpu
   throw failedStart('process', child, said);
 }
 
-/** Maximum CPU time of a start, as a multiple of that of an empty Node process. */
+/** Maximum CPU time of a start, as a multiple of the CPU time of an empty Node process. */
 const most = 10;
 
 it.each(services)(`%s listens within the time of ${most} empty Node processes`, async (name) => {

@@ -67,7 +67,7 @@ it('proxied requests that are aborted at any point neither crash the token handl
   await expect.poll(() => inState('waiting')).toBe(0);
   for (const kind of ['websocket', 'event-stream'])
     await expect.poll(() => handler.metric(`formgate_open_streams{kind="${kind}"}`)).toBe(0);
-  // Idle connections to the upstream, and those of the logger and of Redis, may stay open.
+  // Idle connections to the upstream, connections to Redis, and the descriptors of the logger may stay open.
   await expect.poll(openFiles).toBeLessThanOrEqual(before + connections + 8);
   const log = await readFile(logFile, 'utf8');
   expect(log.split('\n').filter((line) => /"level":"fatal"|uncaught|unhandled/i.test(line))).toEqual([]);

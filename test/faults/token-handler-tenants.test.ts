@@ -64,8 +64,8 @@ beforeAll(async () => {
   const signingKey: typeof store.signingKey = (_realm, create) => store.signingKey('all', create);
   access = await startTestAccess({ store: { ...store, signingKey } });
   [redis, platform] = await Promise.all([startTestRedis(), startTestPlatform({ access })]);
-  // The measured process does the follow-up work of registrations, so the token handler in this process polls for it
-  // rarely.
+  // The measured process does the follow-up work of registrations. The token handler in this process therefore polls
+  // for such work only rarely.
   world = await startTestTokenHandler({ platform, env: { REDIS_URL: redis.url }, pace: { poll: 3_600_000 } });
   await world.configure({ shared: {} }, { core: true });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });

@@ -25,8 +25,8 @@ export interface TestAccessOptions {
   /** Seconds for which tokens of `core` are valid, for a test that moves the clock of a service. */
   coreTokenLifetime?: number;
   /**
-   * Public address, ending in `/auth`; by default, the address at which the provider listens. Set it if tokens must
-   * stay valid after the test has replaced this provider by one on another port.
+   * Public address, ending in `/auth`. By default, the address at which the provider listens. Set it if tokens must
+   * stay valid after the test has replaced this provider by another one on a different port.
    */
   publicUrl?: string;
   /** Seconds for which access tokens of `demo` are valid, so that they are refreshed often. */

@@ -16,7 +16,8 @@ export interface CapturedLog {
 let notice = (_line: string): void => undefined;
 
 /**
- * Sets the listener of this process. It gets each line of every captured log, and each line passed to `noticeOutput`.
+ * Sets the listener of this process. The listener gets each line of every captured log, and each line passed to
+ * `noticeOutput`.
  */
 export function onLogLine(listen: (line: string) => void): void {
   notice = listen;

@@ -21,7 +21,8 @@ export function endWithThisProcess(child: ChildProcess, signal: NodeJS.Signals =
 export const hasEnded = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null;
 
 /**
- * Copies a child's standard error to that of this process. Returns a function that gives the last 10,000 characters.
+ * Copies a child's standard error to the standard error of this process. Returns a function that gives the last 10,000
+ * characters.
  */
 export function keepErrors(child: ChildProcess): () => string {
   let errors = '';
@@ -32,7 +33,7 @@ export function keepErrors(child: ChildProcess): () => string {
   return () => errors;
 }
 
-/** Describes a child that did not start: how it ended, if it did, and the last lines that it wrote. */
+/** Describes a child that did not start: the last lines that it wrote, and its exit code or signal if it has ended. */
 export function failedStart(name: string, child: ChildProcess, ...outputs: string[]): Error {
   const { exitCode, signalCode } = child;
   const end = signalCode ?? (exitCode === null ? undefined : `exit code ${exitCode}`);

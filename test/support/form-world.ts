@@ -28,7 +28,7 @@ export type Caller = 'intake' | 'otherIntake' | 'admin' | 'alice' | 'stranger';
 
 export interface Asked {
   as?: Caller;
-  /** Bearer token to send instead of that of the caller `as`. */
+  /** Bearer token to send instead of the token of the caller `as`. */
   token?: string;
   body?: unknown;
   headers?: Record<string, string>;

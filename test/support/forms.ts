@@ -19,7 +19,7 @@ export type Who = 'intake' | 'otherIntake' | 'admin' | 'alice' | 'bob' | 'clerk'
 
 export interface Ask {
   as?: Who | undefined;
-  /** Bearer token to send instead of that of `as`. */
+  /** Bearer token to send instead of the token of `as`. */
   token?: string;
   body?: unknown;
   headers?: Record<string, string>;

@@ -10,8 +10,7 @@ export interface View {
 
 export interface HttpBrowser {
   /**
-   * Opens `url`, and follows redirects up to a page, or up to an address that `stopAt` matches. Does not fetch such an
-   * address.
+   * Opens `url`, and follows redirects to a page. Stops before an address that `stopAt` matches, without fetching it.
    */
   open(url: string | URL): Promise<View>;
   /** Submits the page's form with these fields and its hidden ones, and follows redirects. */

@@ -1,5 +1,5 @@
-// Creates the HTTP servers that stand in for other services. They keep idle connections open for 65 s: after Node's
-// default of 5 s, a server may close a connection just when a client sends the next request on it.
+// Creates the HTTP servers that stand in for other services. They keep idle connections open for 65 s. With Node's
+// default of 5 s, a server could close a connection just when a client sends the next request on it.
 import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
 
 export function createHttpServer(handle: RequestListener, options: ServerOptions = {}): Server {

@@ -1,5 +1,5 @@
-// Loaded into a process with `--import`, before its main, for tests that kill the process. Node writes its compile
-// cache only at a normal exit; this file writes it shortly after the process starts to listen.
+// Loaded into a process with `--import`, before its main, for tests that kill the process. Writes Node's compile cache
+// shortly after the process starts to listen, because Node itself writes the cache only at a normal exit.
 import { Server } from 'node:http';
 import { flushCompileCache } from 'node:module';
 import { isMainThread } from 'node:worker_threads';

@@ -10,7 +10,7 @@ export interface TestMailbox {
   url: string;
   /** Returns all messages, newest first. */
   messages(): readonly Message[];
-  /** Returns the newest message that matches; waits up to `timeoutMs` (60 s) for one to arrive. */
+  /** Returns the newest message that matches. If no message matches, waits up to `timeoutMs` (60 s) for one. */
   waitFor(predicate: (message: Message) => boolean, timeoutMs?: number): Promise<Message>;
   clear(): Promise<void>;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-// Tests that the check of all output finds the secrets and the invalid events that it looks for.
+// Tests that output-check.ts finds the secrets and the invalid audit events that it looks for.
 import { expect, it } from 'vitest';
 import { serviceEvent } from '../../src/service/operations/audit.ts';
 import { problemOfLine } from './output-check.ts';

@@ -12,8 +12,8 @@ export const isReferenceRun =
 export const ownBehaviour = { PLATFORM_BEHAVIOUR: 'default' };
 
 /**
- * Environment variables of a platform server that behaves like the reference implementation. Its caches last for
- * moments, because a test creates tenants, definitions and types right before it uses them.
+ * Environment variables of a platform server that behaves like the reference implementation. The caches have short
+ * lifetimes, because a test creates tenants, definitions and types right before using them.
  */
 export const referenceBehaviour = {
   PLATFORM_BEHAVIOUR: 'reference',
@@ -25,8 +25,8 @@ export const referenceBehaviour = {
 export const behaviourOfRun: Record<string, string> = isReferenceRun ? referenceBehaviour : {};
 
 /**
- * Runs `work` for all items concurrently. In a reference run, concurrent changes of one document overwrite each other,
- * so this function then runs `work` for one item after the other.
+ * Runs `work` for all items concurrently. In a reference run, runs it for one item after the other, because concurrent
+ * changes of one document overwrite each other in such a run.
  */
 export async function togetherOrInTurn<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
   if (!isReferenceRun) await Promise.all(items.map(work));

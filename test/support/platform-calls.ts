@@ -1,5 +1,5 @@
-// What a test needs to create a platform client: connections, metrics, a readable log, a clock that it can set, and
-// short waits between retries.
+// Everything that a test needs to create a platform client: connections, metrics, a readable log, a clock that it can
+// set, and short waits between retries.
 import { type CacheTimes, cacheTimes } from '../../src/platform/cache.ts';
 import { HttpAgent } from '../../src/platform/http-agent.ts';
 import { createPlatformClient, type PlatformClient } from '../../src/platform/http-client.ts';

@@ -18,7 +18,7 @@ export interface TestDatabase {
 
 const templateLock = 5_151_027;
 
-/** Creates a database with the migrations of `migrationsDirectory`, or an empty one without it. */
+/** Creates a database with the migrations of `migrationsDirectory`. Without a directory, the database is empty. */
 export async function createTestDatabase(migrationsDirectory?: string): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   const url = databaseUrl(name);
@@ -86,7 +86,7 @@ async function ensureTemplate(client: pg.Client, directory: string): Promise<str
     await client.query(`CREATE DATABASE ${name}`);
     const lockTimeout = directory === formMigrations.directory ? formMigrations.lockTimeout : undefined;
     await migrate({ url: databaseUrl(name), directory, lockTimeout, log: silentLog });
-    // The database is marked as a template last, so that a database whose migration failed is made again.
+    // Marks the database as a template only now, so that a database whose migration failed is created again.
     await client.query(`ALTER DATABASE ${name} IS_TEMPLATE true`);
     return name;
   } finally {

@@ -69,7 +69,7 @@ export interface RegisterBackend {
 export interface ReplicaOptions extends Partial<Omit<RegisterPolicyOptions & RegisterLockOptions, 'anonymousReads'>> {
   /** One address may make `reads` reads without a token in `seconds` seconds. */
   anonymousReads?: { reads: number; seconds: number };
-  /** Base URL of the configuration API to use instead of the real one, such as that of a proxy. */
+  /** Base URL of the configuration API to use instead of the real one, such as the URL of a proxy. */
   configurationUrl?: string;
   /** Timeout of one call to the configuration service, in milliseconds. */
   timeoutMs?: number;
@@ -86,8 +86,8 @@ export interface Replica {
   /** Returns the text of the replica's log so far. */
   logText(): string;
   /**
-   * Sends a request below `/form/v1/registers`, with the token of an administrator of the tenant by default. `token:
-   * null` sends none.
+   * Sends a request below `/form/v1/registers`, by default with the token of an administrator of the tenant. With
+   * `token: null`, sends no token.
    */
   request(
     method: string,

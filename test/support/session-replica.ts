@@ -74,7 +74,7 @@ export interface OpenedSession {
 
 export interface SessionReplicaOptions {
   access: TestAccess;
-  /** URL at which to call the identity provider; by default that of `access`. */
+  /** URL at which to call the identity provider. By default, the URL of `access`. */
   accessUrl?: string;
   clock?: Clock;
   /** URL of the Redis for the sessions. Without it, the sessions are kept in memory. */

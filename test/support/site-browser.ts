@@ -16,7 +16,7 @@ export interface SiteBrowser {
     url: string | URL,
     init?: { method?: string; headers?: Record<string, string>; body?: URLSearchParams | string },
   ): Promise<Visit>;
-  /** Follows redirects until there are none, or up to an address that `stopAt` matches, which is not fetched. */
+  /** Follows redirects to a page, or stops before an address that `stopAt` matches, without fetching it. */
   follow(visit: Visit, stopAt?: (url: URL) => boolean): Promise<Visit>;
   /** Submits the page's form with these fields and its hidden ones. */
   submit(visit: Visit, fields: Record<string, string>): Promise<Visit>;

@@ -133,7 +133,9 @@ async function whereItIs(worker: number): Promise<string> {
   }
 }
 
-/** The default port of Node's debugger. All workers can use it, because they are asked one after the other. */
+/**
+ * The default port of Node's debugger. All workers can use the same port, because they are paused one after the other.
+ */
 const debuggerPort = 9229;
 
 /** Resolves when nothing listens on the port: a worker that was killed keeps it until the system has cleaned up. */

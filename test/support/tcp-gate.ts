@@ -1,6 +1,6 @@
-// A TCP proxy that simulates outages. Shut: like a stopped server, it closes open connections and refuses new ones.
-// Frozen: it accepts connections but forwards nothing. Stranded: the connections that were open at that moment hang, as
-// after a firewall has lost its state, but new ones work.
+// A TCP proxy that simulates outages. When shut, it closes open connections and refuses new ones, like a stopped
+// server. When frozen, it accepts connections but forwards nothing. When stranded, it lets open connections hang, as
+// after a firewall has lost its state, but new connections work.
 import { connect, createServer, type Socket } from 'node:net';
 import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import { resetSocket } from '../../src/service/http/reset-socket.ts';

@@ -1,4 +1,4 @@
-// What tests need from an identity provider, which is the embedded one or a real Keycloak.
+// The interface through which tests use an identity provider: the embedded one or a real Keycloak.
 import type { JWTPayload } from 'jose';
 import type { RealmClient, RealmDefinition, RealmUser } from '../../dev/access/realm.ts';
 import type { Urns } from '../../src/service/urn.ts';
@@ -29,8 +29,8 @@ export interface TestAccess {
    */
   cancelSignIn(browser: SiteBrowser, form: Visit): Promise<Visit>;
   /**
-   * Issues a token with any claims. By default it is signed with the realm's key, issued by the realm and valid for 300
-   * s. Each of `claims` replaces a default; `undefined` removes it.
+   * Issues a token with any claims. By default, the token is signed with the realm's key, issued by the realm and valid
+   * for 300 s. Each of `claims` replaces a default; `undefined` removes it.
    */
   foreignToken(claims?: JWTPayload, options?: ForeignToken): Promise<string>;
   close(): Promise<void>;

@@ -66,8 +66,8 @@ export interface TestTokenHandlerOptions extends ReplicaOptions {
   accessUrl?: string;
   directoryUrl?: string;
   /**
-   * Environment variables `DIR_…` whose addresses override the directory, such as that of a proxy that breaks calls to
-   * one service.
+   * Environment variables `DIR_…`, which override addresses of the directory. A value may be the address of a proxy
+   * that breaks calls to one service.
    */
   directory?: Record<string, string>;
 }

@@ -132,8 +132,8 @@ function firingAlerts(): grafana.AnnotationQueryBuilder {
 }
 
 /**
- * Returns the dashboard's variables. The query of a variable may use the variables that are defined before it, because
- * Grafana resolves those first.
+ * Returns the dashboard's variables. Grafana resolves them in order, so the query of a variable may use the variables
+ * before it.
  */
 function variables({ exportedBy }: DashboardText) {
   const query = (name: string, label: string, expr: string) =>

@@ -82,7 +82,8 @@ export async function startPostgresPair(): Promise<PostgresPair> {
     },
     async close() {
       await address.close();
-      // The primary is removed first: without its standby, it would wait for the confirmation of its last commits.
+      // The primary is removed first, because a primary without a standby would wait for the confirmation of its last
+      // commits.
       for (const node of [primary, standby]) await remove(node);
       await rm(folder, { recursive: true, force: true });
     },
