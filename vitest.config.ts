@@ -28,7 +28,7 @@ export default defineConfig({
     ],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/leaks.ts', 'test/support/log-checks.ts'],
-    // Tests wait for timers, sockets and processes more than they compute.
+    // Tests mostly wait for timers, sockets and processes, so there may be more workers than processors.
     maxWorkers: 4,
     sequence: { sequencer: LongFilesFirst },
     // The test files of a worker share the modules that they import. That is safe, because importing a module has no

@@ -12,7 +12,7 @@ const longestWait = 30_000;
 /** Runs the first part of the demo. Throws Surprise at the first unexpected response. */
 export async function runDemo(talk: Conversation, print: (line: string) => void): Promise<void> {
   const headers = await signIn(talk);
-  // Each run uses a different email address, because verify codes have a rate limit per address.
+  // Each run uses a different email address, because codes have a rate limit per address.
   const address = `ana.${randomInt(1_000_000)}@example.org`;
   const path = await createDraft(talk, headers, address);
 

@@ -90,7 +90,7 @@ export async function judgeEvents(world: World): Promise<string[]> {
 export interface NoticeCount {
   problems: string[];
   notices: number;
-  /** Number of notices that were sent more than once, which a lost response of the mail server can cause. */
+  /** Number of notices that were sent more than once. A lost response of the mail server can cause a repeat. */
   repeated: number;
 }
 

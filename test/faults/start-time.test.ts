@@ -1,5 +1,5 @@
 // Tests how much CPU time each service uses from the start of its process until it listens, with migrated databases.
-// The limit is a multiple of an empty Node process's time, so that the result does not depend on the machine.
+// The limit is a multiple of the CPU time of an empty Node process, so that the result does not depend on the machine.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

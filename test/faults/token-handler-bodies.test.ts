@@ -78,7 +78,7 @@ it('a large upload and a large download arrive unchanged, and the memory of the 
       received.then(() => response.end('stored')).catch(() => response.destroy());
     }
   };
-  // Warm up the token handler, so that memory that any request takes, such as compiled code, is not measured.
+  // Warms up the token handler, so that one-time memory, such as compiled code, is not measured.
   for (let call = 0; call < 1_000; call += 1) await world.send({ url: handler.url, method: 'HEAD' });
   const before = await handler.residentBytes();
 

@@ -14,7 +14,10 @@ export interface FailedSignIns {
    * store.
    */
   cookie: string;
-  /** Calls `visit` with an address. While `visit` runs, each request to this address with the cookie gets the page. */
+  /**
+   * Calls `visit` with the address of a page. While `visit` runs, each request to this address with the cookie gets the
+   * page.
+   */
   during<T>(page: PageName, visit: (url: string) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }

@@ -1,6 +1,5 @@
-// Checks the output of the suite's processes with output-check.ts: every line of a captured log or of a process that a
-// test has started, every sample that `samplesOf` reads from their metrics, and every span that a test's collector
-// receives.
+// Checks the output of the suite's processes with output-check.ts: all lines of captured logs and of processes that
+// tests start, all metric samples that `samplesOf` reads, and all spans that the collectors of tests receive.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { onLogLine } from './captured-log.ts';
 import { createOutputCheck } from './output-check.ts';

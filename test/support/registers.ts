@@ -132,8 +132,8 @@ function realPlatform() {
 }
 
 /**
- * Starts what the register API needs. Uses this repository's platform server if `urnPrefix` is given, even if the
- * environment names a real one.
+ * Starts everything that the register API needs. If `urnPrefix` is given, uses this repository's platform server, even
+ * if the environment names a real platform.
  */
 export async function startRegisterBackend(options: { urnPrefix?: string } = {}): Promise<RegisterBackend> {
   const real = options.urnPrefix === undefined ? realPlatform() : undefined;
@@ -188,7 +188,7 @@ export async function startRegisterBackend(options: { urnPrefix?: string } = {})
     },
     async close() {
       await Promise.all([...replicas].map((replica) => replica.close()));
-      // The embedded platform is thrown away with its database; a real one has to be cleaned up.
+      // The embedded platform is thrown away with its database. A real platform has to be cleaned up.
       if (!platform) await removeAll(own.configuration, [tenant, otherTenant], names);
       await own.close();
       await platform?.close();

@@ -2,7 +2,7 @@
 // `TEST_SIZES=full npm test` runs them first, as .ci/run does, and a run that names files or tests includes all files.
 import { isFullRun } from './sizes.ts';
 
-/** Files that mostly compute alternate with files that mostly wait. */
+/** In this order, files that mostly compute alternate with files that mostly wait. */
 export const slowFiles = [
   'test/faults/crash.test.ts',
   'src/service/redis/redis.test.ts',

@@ -84,7 +84,7 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       finish(`60 * ${rateOf(name, selection)}`, 'cpm', selection, name),
     /** Growth per second of a counter of seconds or bytes. For CPU seconds, this is the number of processors in use. */
     growth: (name: string, selection: Selection = {}) => finish(rateOf(name, selection), 'short', selection, name),
-    /** The sum of the durations that a histogram recorded, as a share of the time that passed. */
+    /** The sum of the durations that a histogram recorded, as a fraction of the elapsed time. */
     busy: (name: string, selection: Selection = {}) => {
       const sums = `rate(${select(name, 'histogram', selection, '_sum')}[${window}])`;
       return finish(aggregate('sum', sums, selection.by), 'percentunit', selection, name);

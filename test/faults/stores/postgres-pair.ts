@@ -14,7 +14,7 @@ import { until } from '../../support/until.ts';
 import { type FaultProxy, startFaultProxy } from '../fault-proxy.ts';
 
 export interface PostgresPair {
-  /** The administrator's URL at the address that always leads to the primary. */
+  /** The administrator's URL. Its address always leads to the primary. */
   url: string;
   /** Resolves when the new primary serves and has a standby again. */
   failOver(): Promise<void>;
