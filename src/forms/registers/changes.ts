@@ -116,7 +116,7 @@ async function afterChange<T>(written: string, steps: () => Promise<T>): Promise
     if (!(error instanceof Problem)) throw error;
     const { status, slug, headers, members, detail } = error;
     const earlier: unknown[] = Array.isArray(members.written) ? members.written : [];
-    const advice = earlier.length > 0 ? '' : ' Only a part of the request was carried out. Repeat it.';
+    const advice = earlier.length > 0 ? '' : ' Only a part of the request was carried out: repeat it.';
     const options = { cause: error, headers, members: { ...members, written: [written, ...earlier] } };
     throw new Problem(status < 500 ? 'dependency-failed' : slug, detail + advice, options);
   }
