@@ -7,7 +7,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { mutationPage, readResults } from './page.ts';
 import { type MutationReport, summarize, withoutSurvivors } from './results.ts';
-import { type Shard, shards } from './shards.ts';
+import type { Shard } from './shards/shard.ts';
+import { shards } from './shards.ts';
 
 const root = join(import.meta.dirname, '../..');
 /** A folder that Stryker does not copy into its sandbox. */

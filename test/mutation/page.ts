@@ -31,7 +31,7 @@ const introduction = `# Mutation tests
 \`npm run mutation -- <shard>\` changes the security-critical modules, one expression at a time, with
 [Stryker](https://stryker-mutator.io) and runs the tests of the shard against each change (a *mutant*). A mutant is killed
 if a test fails, or if it makes the tests hang. A survivor is a change that no test of the shard noticed. Only the tests in
-\`test/mutation/shards.ts\` run, so a survivor here may be killed by another test of \`npm test\`.
+\`test/mutation/shards\` run, so a survivor here may be killed by another test of \`npm test\`.
 
 The score is the share of killed mutants among all mutants that ran or that no test covers. Mutants of texts for people
 (messages of errors, problems and log lines) are not run, and mutants with which a test file cannot be loaded do not

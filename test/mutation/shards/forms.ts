@@ -1,0 +1,70 @@
+// The shards of the modules for codes, the expiry and who may do what.
+import type { Shard } from './shard.ts';
+
+export const formShards: Readonly<Record<string, Shard>> = {
+  codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
+  verification: {
+    modules: ['src/forms/codes/verification.ts', 'src/forms/codes/store.ts'],
+    tests: [
+      'src/forms/codes/sending.test.ts',
+      'src/forms/codes/store.test.ts',
+      'src/forms/codes/sends-and-locks.test.ts',
+      'src/forms/codes/verification.test.ts',
+    ],
+    needsPostgres: true,
+  },
+  access: {
+    modules: [
+      'src/forms/forms/access.ts',
+      'src/forms/registers/policy.ts',
+      'src/platform-server/configuration/policy.ts',
+      'src/platform-server/notifications/policy.ts',
+      'src/platform-server/tenants/policy.ts',
+    ],
+    tests: [
+      'src/forms/forms/access.test.ts',
+      'src/forms/forms/request-rules.test.ts',
+      'src/forms/registers/policy.test.ts',
+      'src/platform-server/configuration/policy.test.ts',
+      'src/platform-server/notifications/policy.test.ts',
+      'src/platform-server/tenants/policy.test.ts',
+    ],
+  },
+  policy: { modules: ['src/forms/forms/policy.ts'], tests: ['src/forms/forms/policy.test.ts'] },
+  retention: { modules: ['src/forms/expiry/retention.ts'], tests: ['src/forms/expiry/retention.test.ts'] },
+  'expiry-dates': {
+    modules: ['src/forms/expiry/dates.ts', 'src/forms/expiry/subscriber-checks.ts'],
+    tests: [
+      'src/forms/expiry/dates.test.ts',
+      'src/forms/expiry/find-policy.test.ts',
+      'src/forms/expiry/subscriber-checks.test.ts',
+    ],
+    needsPostgres: true,
+  },
+  'expiry-sql': {
+    modules: [
+      'src/forms/expiry/deletion.ts',
+      'src/forms/expiry/expiry.ts',
+      'src/forms/expiry/statements.ts',
+      'src/forms/expiry/store.ts',
+    ],
+    tests: ['src/forms/expiry/lock-and-warn.test.ts', 'src/forms/expiry/deletion.test.ts'],
+    needsPostgres: true,
+  },
+  'expiry-records': {
+    modules: [
+      'src/forms/expiry/control-form.ts',
+      'src/forms/expiry/count-forms.ts',
+      'src/forms/expiry/erasure-store.ts',
+      'src/forms/expiry/purge-store.ts',
+      'src/forms/expiry/run-store.ts',
+    ],
+    tests: [
+      'src/forms/expiry/control-form.test.ts',
+      'src/forms/expiry/erasure-store.test.ts',
+      'src/forms/expiry/purge-rules.test.ts',
+      'src/forms/expiry/run-store.test.ts',
+    ],
+    needsPostgres: true,
+  },
+};

@@ -1,0 +1,20 @@
+// The shards of the modules for bearer tokens, the keys of identity providers and the key ring.
+import type { Shard } from './shard.ts';
+
+const auth = 'src/service/auth';
+
+export const serviceShards: Readonly<Record<string, Shard>> = {
+  keys: { modules: ['src/service/keys/key-ring.ts'], tests: ['src/service/keys/key-ring.test.ts'] },
+  identity: {
+    modules: [`${auth}/identity.ts`, `${auth}/tenant-issuers.ts`],
+    tests: [`${auth}/tenant-issuers.test.ts`, `${auth}/identity.test.ts`],
+  },
+  'realm-keys': { modules: [`${auth}/realm-keys.ts`], tests: [`${auth}/realm-keys.test.ts`] },
+  'key-set': { modules: [`${auth}/key-set.ts`], tests: [`${auth}/key-set.test.ts`] },
+  'signing-keys': { modules: [`${auth}/signing-keys.ts`], tests: [`${auth}/signing-key-limits.test.ts`] },
+  guards: { modules: [`${auth}/bearer-guards.ts`], tests: [`${auth}/bearer-guard-rules.test.ts`] },
+  'identity-provider': {
+    modules: [`${auth}/identity-provider.ts`, `${auth}/identity-provider-watch.ts`],
+    tests: [`${auth}/identity-provider-rules.test.ts`],
+  },
+};
