@@ -15,6 +15,9 @@ export function withTitles(fields: readonly Field[], texts: Texts): Field[] {
   });
 }
 
-/** Returns the fields that have an answer. A list without items counts as an answer. */
-export const answered = (fields: readonly Field[], isEmptyList: (field: Field) => boolean): Field[] =>
+/**
+ * Returns the fields to show in the summary and on the receipt, including unanswered ones. Omits objects and lists with
+ * items, because `fields` also contains the fields inside them.
+ */
+export const summarized = (fields: readonly Field[], isEmptyList: (field: Field) => boolean): Field[] =>
   fields.filter((field) => field.kind !== 'object' && (field.kind !== 'list' || isEmptyList(field)));

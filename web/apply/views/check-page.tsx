@@ -8,7 +8,7 @@ import { nameOf } from '../model/fields.ts';
 import { pathOf, pointerOf } from '../model/json.ts';
 import { messageFor } from '../model/messages.ts';
 import { fieldAt, fieldsOf, findingsFor, itemsOf } from '../model/questions.ts';
-import { answered, withTitles } from '../model/titles.ts';
+import { summarized, withTitles } from '../model/titles.ts';
 import { newId } from '../new-id.ts';
 import { Answers } from './answers.tsx';
 import { Page } from './frame.tsx';
@@ -87,7 +87,7 @@ export function CheckPage(props: CheckProps) {
 const isSame = (one: readonly string[], other: readonly string[]) => pointerOf(one) === pointerOf(other);
 
 const answersOf = ({ form }: SharedProps, fields: readonly Field[]) =>
-  answered(fields, (field) => itemsOf(field, form.data).length === 0);
+  summarized(fields, (field) => itemsOf(field, form.data).length === 0);
 
 function useSubmission(props: CheckProps) {
   const { form, draft, validator, fields } = props;

@@ -3,7 +3,7 @@ import type { Submission } from '../api.ts';
 import { useForm } from '../form-context.ts';
 import type { Field } from '../model/fields.ts';
 import { itemsOf } from '../model/questions.ts';
-import { answered } from '../model/titles.ts';
+import { summarized } from '../model/titles.ts';
 import { Answers } from './answers.tsx';
 import { type FrameProps, Page } from './frame.tsx';
 import { LeaveButtons } from './leave-buttons.tsx';
@@ -33,7 +33,7 @@ export function ReceiptPage({ frame, submission, fields, onLeft }: ReceiptProps)
         <LeaveButtons flush={() => Promise.resolve(true)} onLeft={onLeft} />
       </div>
       <h2>{receipt.copy}</h2>
-      <Answers fields={answered(fields, (field) => itemsOf(field, data).length === 0)} />
+      <Answers fields={summarized(fields, (field) => itemsOf(field, data).length === 0)} />
     </Page>
   );
 }
