@@ -4,8 +4,9 @@ import { html, Markup } from '../../src/service/openapi/html.ts';
 import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 
 /**
- * Asks for confirmation before signing out. If the client sent an ID token hint, a script submits the form; the button
- * is for browsers without JavaScript. `form` is the library's form with its XSRF token.
+ * Sends the sign-out page. If the client sent an ID token hint, a script submits the form, and the button is only for
+ * browsers without JavaScript. Otherwise, the page asks for confirmation. `form` is the library's form with its XSRF
+ * token.
  */
 export function askToLogOut(ctx: KoaContextWithOIDC, form: string): void {
   const isProven = ctx.oidc.entities.IdTokenHint !== undefined;

@@ -128,7 +128,7 @@ function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, D
       }
       metrics.registrationPending.set({ document: name }, 0);
       written.resolve();
-      // If a slow writer read the document before this write, it may still undo this write.
+      // A slow writer that read the document earlier may still undo this write, so the next check is soon.
       if (lost.length > 0) pause = pace.settleMs;
       else held.resolve();
       await sleep(spread(pause), undefined, { signal, ref: false });

@@ -2,10 +2,11 @@
 // a cluster that the scripts in the folder LAB start and stop. It builds the images, loads them, and runs the suites of
 // test/chart and test/cluster. With --images-only, it only builds the images. Other arguments are passed to vitest. The
 // trial needs a Keycloak: the one at KEYCLOAK_URL, or one that the script in LAB starts. Settings for other clusters:
-// INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80 INGRESS_CLASS, INGRESS_PRESET,
-// GATEWAY_CLASS   names of the ingress; by default traefik POD_INGRESS_URL   URL of the ingress from pods IMAGE_LOADER
-// a command that loads an image, given by name, into the cluster; not needed for kind BUILD_IMAGE, RUN_IMAGE,
-// DATA_IMAGE   base images to use instead of those that base-images.sh builds
+//   INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80
+//   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   names of the ingress; by default traefik
+//   POD_INGRESS_URL   URL of the ingress from pods
+//   IMAGE_LOADER      a command that loads an image, given by name, into the cluster; not needed for kind
+//   BUILD_IMAGE, RUN_IMAGE, DATA_IMAGE   base images to use instead of those that base-images.sh builds
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type FoundKeycloak, findKeycloak } from '../keycloak/find-keycloak.ts';

@@ -1,4 +1,4 @@
-// Tests how the section about traces is read and written.
+// Tests how the section "Traces" of docs/ARCHITECTURE.md is read and written.
 import { expect, test } from 'vitest';
 import { documentedModules, withTrace } from './trace-page.ts';
 

@@ -106,7 +106,8 @@ const limit = 5;
 export function createOutage({ service, clock, backoff, random }: OutageOptions): Outage {
   let failures = 0;
   /**
-   * Number of failures that no row can have caused. An accepted row, or a failure of the kind `responds`, resets it.
+   * Number of failures with the verdict `fails`. An accepted row or the verdict `responds` resets it. During an outage,
+   * the verdict `works` resets it too.
    */
   let certain = 0;
   /** Number of waits for a probe since the service went down. 0 while the service works. */

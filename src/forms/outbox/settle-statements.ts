@@ -33,7 +33,7 @@ export interface RefusedRow extends QuarantineCause {
 
 export interface Settlement {
   now: Date;
-  /** The time at which the removals that follow `form-deleted` are due. */
+  /** Due time of subscriber checks, and of the rows that remove the subscriber and the files of a deleted form. */
   removal: Date;
   /** The time by which the notification service has probably sent the notices of the accepted events. */
   noticesUntil?: Date | undefined;

@@ -9,7 +9,7 @@ const settings = z.object({
   REFERENCE_CACHE: isoDuration('PT10H'),
   /** Time for the handling of an event of a tenant without `fromEmail`. */
   REFERENCE_EVENT_TIME: isoDuration('PT10.9S'),
-  /** Time between the read and the write of one operation. */
+  /** Pause between the read and the write of one request. Another request may change the data during this pause. */
   REFERENCE_DELAY: isoDuration('PT0.02S'),
 });
 

@@ -76,7 +76,7 @@ export function keyRingProblem(keys: string): string | undefined {
   }
 }
 
-/** Parses a ring. The ring is never empty: even an empty text has one item, which is rejected. */
+/** Parses a ring. Throws KeyRingError for an invalid item. An empty text is one invalid item, so no ring is empty. */
 function parseKeys(keys: string): [Key, ...Key[]] {
   const ring: Key[] = [];
   for (const [index, item] of keys.split(',').entries()) {

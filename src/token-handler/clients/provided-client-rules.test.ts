@@ -1,4 +1,5 @@
-// Tests how the credentials of a provided client are verified, for each possible response of an identity provider.
+// Tests how the credentials of a client that an administrator provides are verified, for each possible response of an
+// identity provider.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {

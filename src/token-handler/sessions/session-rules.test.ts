@@ -1,5 +1,5 @@
 // Tests the rules of session.ts and session-indexes.ts at their limits: what a token set contains, when a session ends,
-// when a refresh is due, and which lists name a session.
+// when a refresh is due, and which indexes list a session.
 import { hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import {
