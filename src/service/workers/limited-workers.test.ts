@@ -43,14 +43,18 @@ describe('a limited worker', () => {
   it.each(['loop', 'backtrack'] as const)('interrupts a job that takes too long: %s', async (deed) => {
     // On a busy machine, a worker may fail to report in time and is then killed. One of three workers must report.
     let workers: ReturnType<typeof start>;
+    let before: unknown;
     let attempts = 0;
     do {
       workers = start({ jobMs: 300 });
-      await workers.run('count');
+      before = await workers.run('count');
       expect(await workers.run(deed)).toMatchObject({ exceeded: 'time' });
       attempts += 1;
     } while ((await workers.count('formgate_worker_kills_total')) > 0 && attempts < 3);
-    expect(await workers.run('count')).toEqual({ done: 2 });
+    // The count of a new worker would begin again. A worker repeats a job that got too little CPU time, so the count may
+    // grow by more than one.
+    const { done } = before as { done: number };
+    expect(await workers.run('count')).toEqual({ done: expect.toSatisfy((count: number) => count > done) });
     expect(await workers.count('formgate_worker_jobs_total', ',outcome="time"')).toBe(1);
   });
 
