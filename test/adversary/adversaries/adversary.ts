@@ -19,8 +19,8 @@ export interface Adversary {
   /** True if `failure`, which an honest user saw while this adversary worked, is documented behavior. */
   excuses?(failure: Failure): boolean;
   /**
-   * True if the adversary uses the database. It then cannot run together with an adversary that cuts database
-   * connections.
+   * True if the adversary needs the database, or complains about a status that an outage of the database causes. It
+   * then cannot run together with an adversary that cuts database connections.
    */
   needsDatabase?: boolean;
   /** Milliseconds after the adversary's end during which honest users may still see its effects; by default 300. */

@@ -50,6 +50,7 @@ export const hostileSubmits: Adversary = {
 export const wrongItems: Adversary = {
   name: 'wrong-items',
   about: 'submits of data with 500,000 wrong items',
+  needsDatabase: true,
   async run(attack) {
     const { random, signal, complain } = attack;
     const definitionId = `many-${random.word(6)}`;
