@@ -368,5 +368,6 @@ it('an upload gets 501 if there is no file service, and 400 if its name is not a
     status: 501,
     body: { type: 'urn:formgate:problem:no-file-service' },
   });
-  for (const name of ['../plan.pdf', 'a\nb', 'x'.repeat(200), '']) expect((await upload(name)).status, name).toBe(400);
+  for (const name of ['../plan.pdf', '.', ' .. ', 'a\nb', 'x'.repeat(200), ''])
+    expect((await upload(name)).status, name).toBe(400);
 });

@@ -13,14 +13,14 @@ import { formFailures, formParams, formPath } from './schema.ts';
 
 /**
  * A file name that all file systems and pages can show: without a path, control characters or changes of text
- * direction.
+ * direction. `.` and `..` name folders.
  */
 const fileName = z
   .string()
   .trim()
   .min(1)
   .max(150, 'must have at most 150 characters')
-  .regex(/^[^/\\\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+$/u, 'must be the name of a file');
+  .regex(/^(?!\.\.?$)[^/\\\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+$/u, 'must be the name of a file');
 
 const uploadedFile = z.object({ urn: z.string(), name: z.string(), size: z.int() }).meta({ id: 'UploadedFile' });
 

@@ -42,6 +42,15 @@ it('a success between failures shows that the service works', () => {
   expect(outage.state()).toBe('none');
 });
 
+it('a refused row between failures shows that the service works', () => {
+  const { outage, fail } = world();
+  for (let round = 0; round < 20; round += 1) {
+    fail(4, overloaded);
+    expect(fail(1, refused)).toEqual([undefined]);
+  }
+  expect(outage.state()).toBe('none');
+});
+
 it('each failed probe doubles the wait up to the cap, and a successful one ends the outage', () => {
   const { outage, fail, advance } = world();
   fail(5, overloaded);

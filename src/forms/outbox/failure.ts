@@ -106,8 +106,7 @@ const limit = 5;
 export function createOutage({ service, clock, backoff, random }: OutageOptions): Outage {
   let failures = 0;
   /**
-   * Number of failures with the verdict `fails`. An accepted row or the verdict `responds` resets it. During an outage,
-   * the verdict `works` resets it too.
+   * Number of failures with the verdict `fails`. An accepted row, and the verdicts `works` and `responds`, reset it.
    */
   let certain = 0;
   /** Number of waits for a probe since the service went down. 0 while the service works. */
@@ -134,7 +133,7 @@ export function createOutage({ service, clock, backoff, random }: OutageOptions)
     failed(tenantId, error) {
       const [verdict, before] = [verdictOf(error, service), state()];
       if (verdict === 'unknown') return undefined;
-      if (verdict === 'works') return before === 'none' ? undefined : succeeded(tenantId);
+      if (verdict === 'works') return succeeded(tenantId);
       failed.set(tenantId, waits);
       // During a wait, a failure only says that the service does not work for this tenant either.
       if (before === 'down') return undefined;
