@@ -101,7 +101,7 @@ describe('while the notification service is away', () => {
   });
 });
 
-it.each(['lost answer', 'lost as 502', 504] as const)('a code that may have been sent (%s) counts', async (fault) => {
+it.each(['lost response', 'lost as 502', 504] as const)('a code that may have been sent (%s) counts', async (fault) => {
   const id = await subscribed();
   await notifications.break(fault, { at: 1 });
   expect((await send(id)).status).toBe(502);
@@ -120,11 +120,11 @@ it('applicants get codes immediately after the service failed 20 times to send a
 });
 
 describe('if the response to the check of a code is lost', () => {
-  const lost = ['lost answer', 'lost in silence', 'lost as 502', 'lost as 504', 'half an answer', 500] as const;
+  const lost = ['lost response', 'lost in silence', 'lost as 502', 'lost as 504', 'half a response', 500] as const;
   /**
    * Reads the form data with each code while the responses of the notification service are lost. Returns the statuses.
    */
-  async function readAndLose(id: string, codes: string[], fault: Fault = 'lost answer'): Promise<number[]> {
+  async function readAndLose(id: string, codes: string[], fault: Fault = 'lost response'): Promise<number[]> {
     await notifications.break(fault, { at: 1 });
     const statuses: number[] = [];
     for (const code of codes) statuses.push((await read(id, code)).status);

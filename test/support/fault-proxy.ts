@@ -11,15 +11,15 @@ import { createHttpServer } from './http-server.ts';
  * - `refused`: nothing listens any more
  * - `reset`: the connection breaks before the response; the service never received the call
  * - `hang`: no response; the service never received the call
- * - `half an answer`: the service processed the call, but its response stops halfway
- * - `late answer`: the response arrives a second late
- * - `lost answer`: the service processed the call, but the connection breaks before its response
+ * - `half a response`: the service processed the call, but its response stops halfway
+ * - `late response`: the response arrives a second late
+ * - `lost response`: the service processed the call, but the connection breaks before its response
  * - `lost in silence`: the service processed the call, but the client gets no response
  * - `lost as 502`, `lost as 504`: the service processed the call, but the client gets this error from a gateway
  * - a number: a response with that status and a platform error as its body; the service never received the call
  */
 export type Fault =
-  | ('refused' | 'reset' | 'hang' | 'half an answer' | 'late answer' | 'lost answer')
+  | ('refused' | 'reset' | 'hang' | 'half a response' | 'late response' | 'lost response')
   | ('lost in silence' | 'lost as 502' | 'lost as 504')
   | number;
 
@@ -95,14 +95,14 @@ export async function startFaultProxy(
     const status = await scripted(call.incoming);
     if (status !== undefined) return void response.writeHead(status).end();
     const passed = await pass(target, call);
-    if (fault === 'late answer') await sleep(1_000);
-    if (fault === 'lost answer') return void response.socket?.resetAndDestroy();
+    if (fault === 'late response') await sleep(1_000);
+    if (fault === 'lost response') return void response.socket?.resetAndDestroy();
     if (fault === 'lost in silence') return;
     if (fault === 'lost as 502' || fault === 'lost as 504')
       return void response.writeHead(Number(fault.slice(-3))).end('<html>bad gateway</html>');
     const headers = { ...passed.headers, ...(call.close && { connection: 'close' }) };
     response.writeHead(passed.status, { ...headers, 'content-length': passed.body.length });
-    if (fault === undefined || fault === 'late answer') return void response.end(passed.body);
+    if (fault === undefined || fault === 'late response') return void response.end(passed.body);
     response.write(passed.body.subarray(0, Math.floor(passed.body.length / 2)), () => {
       response.socket?.resetAndDestroy();
     });

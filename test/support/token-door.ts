@@ -11,13 +11,20 @@ import { createHttpServer } from './http-server.ts';
  * - a number: forwards the request after this many milliseconds
  * - `hang`: never responds; the identity provider never receives the request
  * - `reset`: the connection breaks before a response; the identity provider never receives the request
- * - `lost answer`: the identity provider processes the request, but the connection breaks before its response
- * - `half an answer`: the identity provider processes the request, but the connection breaks halfway through its
+ * - `lost response`: the identity provider processes the request, but the connection breaks before its response
+ * - `half a response`: the identity provider processes the request, but the connection breaks halfway through its
  *   response
  * - `status`: a response with this status. The identity provider receives the request only if `isProcessed`
  * - `edit`: the identity provider processes the request, and the client gets the edited members of its response
  */
-export type RefreshFate = number | 'hang' | 'reset' | 'lost answer' | 'half an answer' | DoorResponse | { edit: Edit };
+export type RefreshFate =
+  | number
+  | 'hang'
+  | 'reset'
+  | 'lost response'
+  | 'half a response'
+  | DoorResponse
+  | { edit: Edit };
 
 /** Changes the members of a token response. */
 export type Edit = (members: Record<string, unknown>) => Record<string, unknown> | Promise<Record<string, unknown>>;
@@ -99,8 +106,8 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     if (typeof what === 'number') await delay(what);
     const answer = await pass(target, incoming, body);
     if (typeof what === 'object') return send(response, await edited(answer, what.edit));
-    if (what === 'lost answer') return void response.socket?.resetAndDestroy();
-    if (what !== 'half an answer') return send(response, answer);
+    if (what === 'lost response') return void response.socket?.resetAndDestroy();
+    if (what !== 'half a response') return send(response, answer);
     response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length });
     response.write(answer.body.subarray(0, Math.floor(answer.body.length / 2)), () => {
       response.socket?.resetAndDestroy();

@@ -131,7 +131,7 @@ async function withReplica<T>(
 const hangMs = 2_000;
 /** True for statuses with which the configuration service may reject a request. */
 const isRejection = (fault: Fault) => typeof fault === 'number' && [400, 409, 413, 422].includes(fault);
-const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'lost answer';
+const isPerformed = (fault: Fault) => fault === 'half a response' || fault === 'lost response';
 
 /**
  * Returns the numbers of the calls that the fault with the index `nthFault` breaks. The first call has the number 1.
@@ -158,7 +158,7 @@ describe.each(changes)('$what', (change) => {
       await change.expectDone(name);
     }));
 
-  const connections: Fault[] = ['refused', 'reset', 'half an answer', 'lost answer', 'hang'];
+  const connections: Fault[] = ['refused', 'reset', 'half a response', 'lost response', 'hang'];
   const lasting: Fault[] = [...connections, 400, 409, 413, 422, 401, 403, 404, 429, 500, 503];
   it.each(lasting)(
     'returns the specified status if calls fail with %s from any call on, and a repeat ends in the right state',
@@ -187,7 +187,7 @@ describe.each(changes)('$what', (change) => {
     },
   );
 
-  const passing: Fault[] = ['reset', 'half an answer', 'lost answer', 401, 503];
+  const passing: Fault[] = ['reset', 'half a response', 'lost response', 401, 503];
   it.each(passing)('succeeds despite one %s at any call', async (fault) => {
     const breakAt = (at: number) =>
       withReplica(10_000, async (replica, proxy) => {
@@ -205,8 +205,8 @@ describe('Reads', () => {
   const faults: Fault[] = [
     'refused',
     'reset',
-    'half an answer',
-    'lost answer',
+    'half a response',
+    'lost response',
     'hang',
     400,
     401,

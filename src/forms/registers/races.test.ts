@@ -202,7 +202,7 @@ describe('The database', () => {
   it('a lost lock is 503: no further step starts, the process continues, and a repeat works', () =>
     withSlowReplica({}, async (slow, proxy) => {
       const name = await create();
-      await proxy.break('late answer', { at: 1, times: 2 });
+      await proxy.break('late response', { at: 1, times: 2 });
       const change = slow.request('PATCH', pathOf(name), { body: patchBody('x') });
       await expect.poll(() => proxy.calls.length).toBe(2);
       await terminateLockHolders();

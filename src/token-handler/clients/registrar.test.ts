@@ -128,7 +128,7 @@ const problems = (after: number) =>
     .map(({ msg }) => String(msg));
 
 describe('a registration', () => {
-  const faults: Fault[] = ['reset', 'hang', 'half an answer', 401, 404, 429, 500, 502, 503, 504];
+  const faults: Fault[] = ['reset', 'hang', 'half a response', 401, 404, 429, 500, 502, 503, 504];
 
   it.each(faults)('responds with 502 if discovery fails (%s), and the earlier registration stays', async (fault) => {
     const before = await stored();
@@ -161,7 +161,7 @@ describe('a registration', () => {
     },
   );
 
-  it.each<Fault>(['lost answer', 'half an answer'])(
+  it.each<Fault>(['lost response', 'half a response'])(
     'responds with 502 if its response is lost (%s), the earlier registration stays, and the log reports the lost client once',
     async (fault) => {
       const before = await stored();
@@ -224,7 +224,7 @@ describe('a registration', () => {
     await expectWhole([callback]);
   });
 
-  it.each<Fault>(['reset', 'hang', 'half an answer', 'lost answer', 403, 500, 502])(
+  it.each<Fault>(['reset', 'hang', 'half a response', 'lost response', 403, 500, 502])(
     'succeeds if the earlier client cannot be deleted (%s), and the deletion is retried until it succeeds',
     async (fault) => {
       const before = await stored();
@@ -272,7 +272,7 @@ describe('an update', () => {
     },
   );
 
-  it.each<Fault>(['lost answer', 'half an answer'])(
+  it.each<Fault>(['lost response', 'half a response'])(
     'responds with 409 if the new management token is lost (%s): the client works, and must be registered again before the next update',
     async (fault) => {
       const before = await stored();
@@ -337,7 +337,7 @@ describe('a leftover', () => {
 
   it('is deleted at the next registration if the token may delete it, and stays listed if it may not', async () => {
     const { oidcClientId } = await stored();
-    await breakCall('lost answer', 1);
+    await breakCall('lost response', 1);
     expect((await update(other)).status).toBe(409);
     await proxy.heal();
     expect((await handler.register('permits-web')).status).toBe(200);
@@ -352,7 +352,7 @@ describe('a leftover', () => {
   });
 
   it('is never deleted by its name alone', async () => {
-    await breakCall('lost answer', 2);
+    await breakCall('lost response', 2);
     expect((await handler.register('permits-web')).status).toBe(502);
     await loseAttempts();
     await expect.poll(leftovers).toHaveLength(1);
@@ -368,7 +368,7 @@ describe('a leftover', () => {
   });
 
   it('is counted in the metrics, and belongs to its tenant', async () => {
-    await breakCall('lost answer', 2);
+    await breakCall('lost response', 2);
     const known = access.registeredClients();
     expect((await handler.register('permits-web')).status).toBe(502);
     await loseAttempts();

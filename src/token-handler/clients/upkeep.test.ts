@@ -67,7 +67,7 @@ describe('events', () => {
   });
 
   it('are sent again with the same idempotency key if the response is lost, and count once', async () => {
-    await proxy.break('lost answer', { at: 1, times: 1 });
+    await proxy.break('lost response', { at: 1, times: 1 });
     await handler.register('permits-web');
     await expect.poll(pending('client_events')).toEqual([]);
     expect(eventCalls()).toBe(2);

@@ -71,8 +71,8 @@ const ambiguous: [string, RefreshFate][] = [
   ['a redirect', { status: 307, headers: { location: '/elsewhere' } }],
   ['a time-out', 'hang'],
   ['a reset', 'reset'],
-  ['a lost answer', 'lost answer'],
-  ['half an answer', 'half an answer'],
+  ['a lost response', 'lost response'],
+  ['half a response', 'half a response'],
   ['200 with invalid JSON', { status: 200, body: '{"access_token": "x', isProcessed: true }],
   ['200 without an access token', { status: 200, body: '{}', isProcessed: true }],
 ];
