@@ -1,11 +1,12 @@
 // A plugin that tells Stryker not to mutate texts that only people read: messages of errors and problems, details of
-// validation issues and log messages. Programs do not depend on these texts, and other tests check that the texts
-// contain no secret.
+// validation issues, log messages, and the documentation of routes. Programs do not depend on these texts. Other tests
+// check that no message contains a secret, and that each route is documented (test/rules/openapi-documents.test.ts).
 
 /** The parts of a Babel path (https://babeljs.io/docs/babel-traverse) that the plugin reads. */
 interface Path {
   node: Node;
   parent?: Node | null;
+  parentPath?: Path | null;
 }
 
 interface Node {
@@ -20,6 +21,20 @@ const reason = 'a text for people';
 const logMethods = new Set(['debug', 'info', 'warn', 'error']);
 /** Properties of problems, validation issues and the list of untrusted headers that contain texts for people. */
 const textProperties = new Set(['detail', 'description', 'message', 'source', 'claim']);
+
+const routeFunctions = new Set(['route', 'documentedRoute']);
+/** Properties of a route that only its documentation uses. */
+const documentation = new Set(['summary', 'description', 'headers', 'answers']);
+
+/** True for `documentation` in the object that is passed to one of `routeFunctions`, and for all nodes inside. */
+function isRouteDocumentation(path: Path): boolean {
+  for (let property: Path | null | undefined = path; property; property = property.parentPath) {
+    const isDocumentation = property.node.type === 'ObjectProperty' && documentation.has(property.node.key?.name ?? '');
+    const call = property.parentPath?.parentPath?.node;
+    if (isDocumentation && routeFunctions.has(call?.callee?.name ?? '')) return true;
+  }
+  return false;
+}
 
 function isText({ node, parent }: Path): boolean {
   if (node.type !== 'StringLiteral' && node.type !== 'TemplateLiteral') return false;
@@ -37,6 +52,6 @@ export const strykerPlugins = [
   {
     kind: 'Ignore',
     name: 'texts',
-    value: { shouldIgnore: (path: Path) => (isText(path) ? reason : undefined) },
+    value: { shouldIgnore: (path: Path) => (isText(path) || isRouteDocumentation(path) ? reason : undefined) },
   },
 ];

@@ -34,9 +34,9 @@ if a test fails, or if it makes the tests hang. A survivor is a change that no t
 \`test/mutation/shards\` run, so a survivor here may be killed by another test of \`npm test\`.
 
 The score is the share of killed mutants among all mutants that ran or that no test covers. Mutants of texts for people
-(messages of errors, problems and log lines) are not run, and mutants with which a test file cannot be loaded do not
-count. SQL is mutated only as a whole: a statement is replaced by an empty text. A test that was written after a run changes
-its result only with the next run.
+(messages of errors, problems and log lines, and the documentation of routes) are not run, and mutants with which a test file
+cannot be loaded do not count. SQL is mutated only as a whole: a statement is replaced by an empty text. A test that was written
+after a run changes its result only with the next run.
 
 \`npm run mutation -- report\` and \`npm run docs\` write this page from \`test/mutation/results\`.
 `;

@@ -12,8 +12,10 @@ import { routedProcesses } from './route-tables.ts';
 
 interface Operation {
   operationId: string;
+  summary: string;
   security?: object[];
-  responses: Record<string, { headers?: object }>;
+  parameters?: { name: string; in: string; description?: string }[];
+  responses: Record<string, { description: string; headers?: object }>;
 }
 
 /** Routes that the documents leave out: pages, the documents themselves, and paths without a version. */
@@ -33,6 +35,19 @@ describe.each(documents)('the OpenAPI document of: $title', ({ document, operati
     const ids = operations.map(({ operationId }) => operationId);
     expect(ids.filter((id) => !/^[a-z][A-Za-z0-9]*$/.test(id))).toEqual([]);
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+  });
+
+  it('describes each operation, its responses and its headers, and lists a success', () => {
+    for (const { operationId, summary, parameters = [], responses } of operations) {
+      expect(summary, operationId).toMatch(/\w/);
+      expect(
+        Object.keys(responses).some((status) => /^[123]/.test(status)),
+        operationId,
+      ).toBe(true);
+      const headers = parameters.filter((one) => one.in === 'header');
+      for (const { description } of [...Object.values(responses), ...headers])
+        expect(description, operationId).toMatch(/\w/);
+    }
   });
 
   it('lists the failures of services behind each operation with a token', () => {
@@ -55,6 +70,14 @@ it('each operation with a rate limit lists 429', () => {
   const operations = documents.flatMap((one) => one.operations);
   const found = limited.map((id) => operations.find(({ operationId }) => operationId === id));
   expect(found.map((one) => [one?.operationId, one && 429 in one.responses])).toEqual(limited.map((id) => [id, true]));
+});
+
+it('each operation that changes something with a session cookie says that it needs X-XSRF-TOKEN', () => {
+  const guarded = routedProcesses.flatMap(({ routes }) =>
+    routes.filter(({ guards }) => guards.some(({ name }) => name === 'csrf')),
+  );
+  expect(guarded.length).toBeGreaterThan(0);
+  for (const { path, headers } of guarded) expect(Object.keys(headers ?? {}), path).toContain('X-XSRF-TOKEN');
 });
 
 it('a generated client compiles, and knows what is required', async () => {

@@ -196,6 +196,15 @@ describe('a client', () => {
     ]);
   });
 
+  it('may have 100 redirect URIs, and loses the others', () => {
+    const uris = (count: number) => Array.from({ length: count }, (_, index) => `https://permits.example.org/${index}`);
+    expect(read({ redirectUris: uris(100) })).toMatchObject({ client: { redirectUris: uris(100) }, leftOut: [] });
+    expect(read({ redirectUris: uris(101) })).toMatchObject({
+      client: { redirectUris: uris(100) },
+      leftOut: ['redirectUris[100] and later: a client has at most 100'],
+    });
+  });
+
   it('may have its scopes in one text', () => {
     expect(read({ scope: 'email  profile' }).client?.scope).toEqual(['openid', 'email', 'profile']);
   });

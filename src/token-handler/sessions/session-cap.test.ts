@@ -24,7 +24,10 @@ it('the 101st session of a person ends the oldest one, which is audited', async 
   expect(world.log.lines()).toMatchObject([
     {
       ...{ level: 'info', session: handles[0] },
-      audit: { action: 'session.replaced', tenant: tenantId, object: { id: handles[0] }, outcome: 'succeeded' },
+      audit: {
+        ...{ action: 'session.replaced', tenant: tenantId, object: { id: handles[0] }, outcome: 'succeeded' },
+        actor: { kind: 'service', id: 'token-handler' },
+      },
     },
   ]);
 });
@@ -70,6 +73,14 @@ it('the new session stays although it ends before the others', async () => {
   expect(new Set(await liveOf(world))).toEqual(new Set([...handles.slice(1), latest]));
 });
 
+it('the oldest session ends, even if it would end after all others', async () => {
+  const world = createMemorySessions();
+  const [oldest = ''] = await openSessions(world, 1, { session: { absoluteExpiry: world.now + 100 * hour } });
+  const handles = await openSessions(world, 100);
+  expect(await world.sessions.read(oldest)).toBeUndefined();
+  expect(new Set(await liveOf(world))).toEqual(new Set(handles));
+});
+
 it('concurrent sign-ins leave 100 sessions', async () => {
   const world = createMemorySessions();
   await openSessions(world, 98);
@@ -84,7 +95,9 @@ it('a sign-in succeeds although the oldest session cannot be ended, and the next
   world.store.tokens.end = () => Promise.reject(new Problem('unavailable'));
   const [latest = ''] = await openSessions(world, 1);
   expect(await world.sessions.read(latest)).toBeDefined();
-  expect(world.log.lines()).toMatchObject([{ level: 'warn', msg: 'oldest sessions of a person not ended' }]);
+  expect(world.log.lines()).toMatchObject([
+    { level: 'warn', msg: 'oldest sessions of a person not ended', session: latest, err: { type: 'Problem' } },
+  ]);
   world.store.tokens.end = end;
   const [next = ''] = await openSessions(world, 1);
   expect(await liveOf(world)).toEqual([...handles.slice(2), latest, next]);

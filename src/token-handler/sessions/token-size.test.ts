@@ -1,7 +1,7 @@
 // Tests which token sets are too large for a session: by their tokens, and by the names of roles in them.
 import { describe, expect, it } from 'vitest';
-import type { TokenSet } from './session.ts';
-import { areTokensTooLarge, mostTokenSetSize } from './token-size.ts';
+import { type TokenSet, tokenSetOf } from './session.ts';
+import { areTokensTooLarge, mostTokenSetSize, TokensTooLarge } from './token-size.ts';
 
 const jwt = (claims: object) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
 const rolesOf = (length: number) => Array.from({ length }, (_, nth) => `role-of-a-department-${nth}`);
@@ -32,6 +32,16 @@ describe('tokens are too large for a session', () => {
     );
   });
 
+  it('if the token set needs more than 64 KiB as JSON, and not at exactly 64 KiB', () => {
+    const around = JSON.stringify(tokenSetOf({ access_token: '' }, 0)).length;
+    const sizes = [mostTokenSetSize, mostTokenSetSize + 1];
+    expect(sizes.map((size) => areTokensTooLarge({ access_token: 'a'.repeat(size - around) }))).toEqual([false, true]);
+  });
+
+  it('if one token alone is larger', () => {
+    expect(areTokensTooLarge({ access_token: 'a'.repeat(mostTokenSetSize + 1) })).toBe(true);
+  });
+
   it('by their bytes as JSON', () => {
     const roles = Array.from({ length: 700 }, () => 'a');
     const client = '\u0001'.repeat(20);
@@ -39,4 +49,12 @@ describe('tokens are too large for a session', () => {
     const plain = jwt({ resource_access: { ['c'.repeat(20)]: { roles } } });
     expect(areTokensTooLarge({ access_token: plain })).toBe(false);
   });
+});
+
+it('the error says how large tokens may be', () => {
+  const { name, message } = new TokensTooLarge();
+  expect([name, message]).toEqual([
+    'TokensTooLarge',
+    'the tokens of the identity provider need more than 65536 bytes in a session',
+  ]);
 });

@@ -117,4 +117,18 @@ export const forms: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'a count always returns a row; the check satisfies the type checker.',
   },
+  {
+    file: 'src/forms/expiry/control-form.ts',
+    text: "tenantId: 'formgate:control',",
+    changes: [["'formgate:control'", '""']],
+    kind: 'equivalent',
+    why: 'the form and the policy have the same tenant, whatever its name.',
+  },
+  {
+    file: 'src/forms/expiry/control-form.ts',
+    text: "definitionId: 'control',",
+    changes: [["'control'", '""']],
+    kind: 'equivalent',
+    why: 'the form and the policy have the same definition, whatever its name.',
+  },
 ];

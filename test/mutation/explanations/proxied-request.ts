@@ -210,4 +210,14 @@ export const proxiedRequest: readonly Explanation[] = [
     kind: 'second barrier',
     why: 'the body of a request is read to its end while the problem is sent; the rest only matters for clients that send for longer.',
   },
+  {
+    file: 'src/token-handler/targets/proxied-request.ts',
+    text: "if (this.#isOver) controller.abort(new Error('the request is over'));",
+    changes: [
+      ["controller.abort(new Error('the request is over'));", ';'],
+      ['this.#isOver', 'false'],
+    ],
+    kind: 'performance only',
+    why: 'undici does not send a request whose body is destroyed; the upstream then serves a request without a body for nobody.',
+  },
 ];

@@ -239,4 +239,29 @@ export const sessions: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'the script reads no arguments.',
   },
+  {
+    file: 'src/token-handler/sessions/token-size.ts',
+    text: 'if (lengthOf([access, refresh, response.id_token ?? previous?.idToken]) > mostTokenSetSize) return true;',
+    changes: [
+      ['lengthOf([access, refresh, response.id_token ?? previous?.idToken]) > mostTokenSetSize', 'false'],
+      [
+        'lengthOf([access, refresh, response.id_token ?? previous?.idToken]) > mostTokenSetSize',
+        'lengthOf([access, refresh, response.id_token ?? previous?.idToken]) >= mostTokenSetSize',
+      ],
+      ['[access, refresh, response.id_token ?? previous?.idToken]', '[]'],
+      ['response.id_token ?? previous?.idToken', 'response.id_token && previous?.idToken'],
+    ],
+    kind: 'performance only',
+    why: 'tokens that are too large are also too large as JSON; this check saves decoding them.',
+  },
+  {
+    file: 'src/token-handler/sessions/token-size.ts',
+    text: 'return lengthOf(set.roles) > mostTokenSetSize || Buffer.byteLength(JSON.stringify(set)) > mostTokenSetSize;',
+    changes: [
+      ['lengthOf(set.roles) > mostTokenSetSize', 'false'],
+      ['lengthOf(set.roles) > mostTokenSetSize', 'lengthOf(set.roles) >= mostTokenSetSize'],
+    ],
+    kind: 'performance only',
+    why: 'roles that are too large are also too large as JSON; this check saves writing them.',
+  },
 ];

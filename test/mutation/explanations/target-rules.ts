@@ -237,4 +237,11 @@ export const targetRules: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'if something precedes the scheme, the rest begins with it, and so not with a slash.',
   },
+  {
+    file: 'src/token-handler/targets/cache-limits.ts',
+    text: 'const directives = membersOf(value.replaceAll(/"(?:[^"\\\\]|\\\\.)*(?:"|\\\\?$)/gs, \'quoted\'));',
+    changes: [['/"(?:[^"\\\\]|\\\\.)*(?:"|\\\\?$)/gs', '/"(?:[^"\\\\]|\\\\.)*(?:"|\\\\?)/gs']],
+    kind: 'equivalent',
+    why: 'the part before the end stops only at a quotation mark, at a last backslash or at the end of the value.',
+  },
 ];
