@@ -81,7 +81,7 @@ const due = async () =>
     )
   ).rows.map(({ id }) => id);
 
-it('all forms are locked or deleted though 100 have notices that cannot be written, and exit code 3 reports these once', async () => {
+it('all forms are locked or deleted although 100 are defective, and exit code 3 reports the defects once', async () => {
   const ids = await addForms();
   const untouched = [...ids];
   const take = (count: number) => untouched.splice(0, count);

@@ -113,6 +113,8 @@ it('a notice that the mail server always refuses is quarantined, delivered after
   expect(await createNoticeQuarantine(database).release('all')).toHaveLength(2);
   await settled();
   expect(taken).toEqual(['good@example.org', 'bad@example.org']);
+  // Eight attempts before the release, and one after it.
+  expect((await database.query('SELECT attempts FROM quarantine WHERE NOT released')).rows).toEqual([{ attempts: 9 }]);
   expect(await createNoticeQuarantine(database).counts()).toEqual([
     { kind: 'delivery', reason: 'mail-refused', count: 1 },
   ]);

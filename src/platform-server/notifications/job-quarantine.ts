@@ -87,8 +87,10 @@ export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log:
           if (failures < limit) return false;
           const { event, typeId, subscriberId } = delivery;
           const item = `${event}:${typeId}:${subscriberId}`;
+          // A released delivery has been tried once since its release.
+          const attempts = failures > limit ? 1 : limit;
           const tenantId = await tenantOf(client, event);
-          await put(client, { kind: 'delivery', item, tenantId, about: { ...delivery }, ...cause }, limit);
+          await put(client, { kind: 'delivery', item, tenantId, about: { ...delivery }, ...cause }, attempts);
           return true;
         });
         if (!isQuarantined) throw error;

@@ -79,18 +79,29 @@ async function watchEvents(around: Surroundings, { email }: Person, headers: Rec
         });
       })
       .catch(() => undefined);
-    const problem = stream && (await readEvents(stream, email).catch((error: Error) => error.message));
-    if (problem !== undefined && !signal.aborted) {
-      const failure = { kind: 'events', what: problem, status: 0, hasRetryAfter: false, isWrong: false } as const;
-      recorder.fail(failure, performance.now() - longestSilence);
-    }
+    const problem = stream && (await readEvents(stream, email));
+    if (problem !== undefined && !signal.aborted)
+      recorder.fail(
+        { kind: 'events', status: 0, hasRetryAfter: false, ...problem },
+        performance.now() - longestSilence,
+      );
     if (!signal.aborted) await delay(300);
   }
   void agent.destroy().catch(() => undefined);
 }
 
-async function readEvents(stream: AsyncIterable<Buffer>, email: string): Promise<string> {
-  for await (const chunk of stream)
-    if (!chunk.toString().includes(`"email":"${email}"`)) return 'an event of another person arrived';
-  return 'an event stream ended unexpectedly';
+/** Reads events until the stream ends, or an event of another person arrives. Returns what went wrong. */
+async function readEvents(stream: AsyncIterable<Buffer>, email: string): Promise<{ what: string; isWrong: boolean }> {
+  let received = '';
+  try {
+    for await (const chunk of stream) {
+      const lines = (received + chunk.toString()).split('\n');
+      received = lines.pop() ?? '';
+      if (lines.some((line) => line.startsWith('data:') && !line.includes(`"email":"${email}"`)))
+        return { what: 'an event of another person arrived', isWrong: true };
+    }
+    return { what: 'an event stream ended unexpectedly', isWrong: false };
+  } catch (error) {
+    return { what: (error as Error).message, isWrong: false };
+  }
 }
