@@ -29,7 +29,12 @@ export const targetShards: Readonly<Record<string, Shard>> = {
   },
   'target-routes': {
     modules: [`${targets}/routes.ts`, `${targets}/targets.ts`],
-    tests: [`${targets}/routes.test.ts`],
+    tests: [
+      `${targets}/routes.test.ts`,
+      `${targets}/limit.test.ts`,
+      `${targets}/proxy-outcome.test.ts`,
+      `${targets}/sharing.test.ts`,
+    ],
     needsPostgres: true,
   },
   bodies: {
