@@ -91,7 +91,7 @@ function Editor({ located, onChanged }: EditorProps) {
   return (
     <Loaded load={load}>
       {({ DefinitionEditor }) => (
-        <DefinitionEditor key={JSON.stringify(located.definition)} located={located} onSaved={onChanged} />
+        <DefinitionEditor key={JSON.stringify(located.definition)} located={located} onChanged={onChanged} />
       )}
     </Loaded>
   );

@@ -146,13 +146,25 @@ export function testDefinitions(suite: ConsoleSuite): void {
       .getByRole('combobox', { name: /^Country/ })
       .first()
       .waitFor();
-    await page.getByLabel('Description (optional)').fill('Mine');
-    const update = { 'business-licence': { description: 'Theirs' } };
+    const description = page.getByLabel('Description (optional)');
+    const refused = page.getByText('Somebody has changed this definition');
     const document = '/configuration/v2/configuration/platform/form-service';
-    await suite.world.api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update });
+    const change = (text: string) => {
+      const update = { 'business-licence': { description: text } };
+      return suite.world.api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update });
+    };
+    await description.fill('Mine');
+    await change('Theirs');
     await page.getByRole('button', { name: /^Save/ }).click();
-    await page.getByText('Somebody has changed this definition').waitFor();
+    await refused.waitFor();
     expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Discard them' }).click();
+    await expect.poll(() => description.inputValue()).toBe('Theirs');
+    await refused.waitFor({ state: 'detached' });
+    await description.fill('Mine');
+    await change('Theirs again');
+    await page.getByRole('button', { name: /^Save/ }).click();
+    await refused.waitFor();
     await page.getByRole('button', { name: 'Replace that change with mine' }).click();
     await page.getByText('The definition was saved').waitFor();
     const stored = await suite.world.api('demo-admin', 'GET', document);

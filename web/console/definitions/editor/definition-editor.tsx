@@ -18,7 +18,8 @@ import { useCheck } from './use-check.ts';
 
 interface Props {
   located: Located;
-  onSaved(text: string): void;
+  /** Called with a text for the person after a save, and after the changes were discarded. Loads the definition again. */
+  onChanged(text: string): void;
 }
 
 /** The draft, and `base`, the definition from which it was made. `base` serves to detect concurrent changes. */
@@ -27,7 +28,7 @@ interface KeptDraft {
   base: string;
 }
 
-export function DefinitionEditor({ located, onSaved }: Props) {
+export function DefinitionEditor({ located, onChanged }: Props) {
   const { id, definition } = located;
   const initial = { draft: draftOf(definition), base: JSON.stringify(definition) };
   const kept = useKept<KeptDraft>(`definition ${id}`, `Form definition ${id}`, initial);
@@ -50,7 +51,15 @@ export function DefinitionEditor({ located, onSaved }: Props) {
       {kept.isKept && (
         <p class="note">
           You have changes that are not saved.{' '}
-          <button type="button" class="link" onClick={() => kept.forget(initial)}>
+          <button
+            type="button"
+            class="link"
+            onClick={() => {
+              kept.forget(initial);
+              // Somebody else may have changed the definition since it was loaded.
+              onChanged('Your changes were discarded.');
+            }}
+          >
             Discard them
           </button>
         </p>
@@ -69,7 +78,7 @@ export function DefinitionEditor({ located, onSaved }: Props) {
           // Text that was typed during the request is not saved yet.
           if (latest.current === draft) kept.forget(saved);
           else kept.set(saved);
-          onSaved(text);
+          onChanged(text);
         }}
       />
     </section>
