@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { endStalledRun } from './test/support/stalled-run.ts';
 
-/** These suites of the chart need a cluster; the others only render it. */
+/** These suites need a cluster; the other suites of the chart only render the chart. */
 const withCluster = ['test/chart/{api-server,release}.test.ts', 'test/cluster/**/*.test.ts'];
 
 // The suites that need a cluster or its tools. `npm run test:cluster` runs them.

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 // The tests that run against mutants. `npm run mutation` runs them: test/mutation/main.ts sets the environment
-// variables that name them.
+// variables that name the tests.
 const list = (name: string) => (process.env[name] ?? '').split(',').filter((each) => each !== '');
 
 export default defineConfig({

@@ -34,7 +34,7 @@ interface Scan {
   limit: number;
 }
 
-/** Processes a batch. Rejects if the batch fails for a reason other than the content of a row. */
+/** Processes a batch. Rejects if the batch fails for a reason that no single form causes. */
 export async function takeIsolated(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   try {
     return { ...(await take(scan, options)), quarantined: 0 };
@@ -67,7 +67,7 @@ async function causeOf(
 }
 
 /**
- * Retries the only form of the scan. If this fails in the stage `lock` or `delete`, processes the form without its
+ * Retries the only form of the scan. If the retry fails in the stage `lock` or `delete`, processes the form without its
  * outbox row. If no attempt succeeds, quarantines the form. A dry run before the attempts and another one after them
  * must find the same form. Otherwise, the form is not quarantined, and the next run retries it.
  */

@@ -31,7 +31,8 @@ export interface RetryRules {
 export interface Writer {
   dryRun: boolean;
   /**
-   * Runs a transaction, and retries failures of the infrastructure. Rejects with LeaseLostError if the lease is lost.
+   * Runs a transaction, and retries it after a failure of the infrastructure. Rejects with LeaseLostError if the lease
+   * is lost.
    */
   transact<T>(work: (client: pg.PoolClient) => Promise<T>, rules?: RetryRules): Promise<T>;
 }
@@ -41,7 +42,7 @@ export interface Lease extends Pick<Writer, 'transact'> {
   readonly generation: string;
   /** Extends the lease. Rejects with LeaseLostError if another run has taken it. */
   renew(): Promise<void>;
-  /** Runs `work` and ends the lease, in one transaction. Rejects with LeaseLostError. */
+  /** Runs `work` and ends the lease, in one transaction. Rejects with LeaseLostError if another run has taken it. */
   release(work: (client: pg.PoolClient) => Promise<void>): Promise<void>;
   /** Stops the renewal of the lease, so that the lease expires. */
   abandon(): void;

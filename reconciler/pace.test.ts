@@ -1,5 +1,5 @@
-// Tests how a run adapts its pace to requests, with a clock that the tests advance. Also tests how it detects requests,
-// on a real Postgres.
+// Tests how a run adapts its pace to requests, with a clock that the tests advance. Also tests, on a real Postgres, how
+// a run detects requests.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../test/support/postgres.ts';

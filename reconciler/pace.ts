@@ -31,7 +31,7 @@ export interface PaceOptions {
 
 /**
  * Limits while requests are served: `changes` is in written rows per second, and `pause` in milliseconds. A pause lasts
- * as long as the batch before it took, but at most `pause`. The limit `changes` can make a pause longer.
+ * as long as the previous batch took, but at most `pause`. The limit `changes` can make a pause longer.
  */
 const serving = { changes: 1_000, pause: 250 };
 /** While no requests are served, batches may grow to this many times `batchSize`. */

@@ -1,5 +1,5 @@
 // Runs the stages of the expiry (warn, lock, delete) over all definitions, batch by batch. If a batch fails, continues
-// with the next definition, so that a failure affects as few forms as possible. The stage then still fails.
+// with the next definition, so that a failure affects as few forms as possible. The stage still counts as failed.
 import type { Policy } from '../src/forms/expiry/expiry.ts';
 import type { Position, Stage } from '../src/forms/expiry/store.ts';
 import { auditLog, serviceEvent } from '../src/service/operations/audit.ts';
@@ -20,7 +20,7 @@ export function* inChunks(policies: readonly Policy[]): Generator<readonly Polic
 
 const changedBy = { warn: 'warned', lock: 'locked', delete: 'deleted' } as const;
 
-/** Runs a stage. Rejects with the first failure of a batch, after processing as many other definitions as possible. */
+/** Runs a stage. If a batch fails, processes as many other definitions as possible, and then rejects. */
 export async function walk(stage: Stage, all: readonly Policy[], options: PacedOptions, outcome: ExpiryOutcome) {
   const { store, pool, clock, progress } = options;
   const policies = stage === 'warn' ? all.filter(({ retention }) => retention.warnBefore > 0) : all;
@@ -42,7 +42,7 @@ export async function walk(stage: Stage, all: readonly Policy[], options: PacedO
   failed.throwFirst();
 }
 
-/** Keeps the first failure of a stage. */
+/** Collects the failures of a stage. */
 function createFailures() {
   const errors: unknown[] = [];
   let inARow = 0;

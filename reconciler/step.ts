@@ -1,4 +1,4 @@
-// Runs one step of a run so that its failure does not keep the other steps from running. The run still fails.
+// Runs one step of a run. A failure of the step does not stop the other steps, but the run counts as failed.
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseProblem } from '../src/service/postgres/postgres.ts';
 import { LeaseLostError } from './lease.ts';

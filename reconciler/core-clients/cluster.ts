@@ -159,8 +159,8 @@ async function createEvent(
   { time, once }: { time: Date; once: string | undefined },
 ): Promise<boolean> {
   const about = { ...(uid !== undefined && { uid }), ...(resourceVersion !== undefined && { resourceVersion }) };
-  // The name of the Event is chosen by this function and not by the API server, so that a retry does not create a
-  // second Event. A name may have at most 253 characters.
+  // This function, not the API server, chooses the name of the Event, so that a retry does not create a second Event. A
+  // name may have at most 253 characters.
   const eventName = `${name.slice(0, 200).replace(/[^a-z0-9]+$/, '')}.${once ?? randomBytes(8).toString('hex')}`;
   const body = {
     metadata: { name: eventName, namespace },

@@ -1,6 +1,6 @@
-// Reads and writes two documents: the core configuration of the token handler, and the record of the clients in it that
-// this reconciler owns. Each write names the clients that it changes, so that concurrent changes of other clients are
-// kept. This module does not validate clients.
+// Reads and writes two documents: the core configuration of the token handler, and the record of the clients that this
+// reconciler owns in that configuration. Each write names the clients that it changes, so that concurrent changes of
+// other clients are kept. This module does not validate clients.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { type ClientEntry, clientsName, clientsNamespace } from '../../src/service/clients/client-rules.ts';
 

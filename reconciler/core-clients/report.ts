@@ -1,6 +1,7 @@
 // Reports the outcome of a sync to each resource. Writes the resource's status if it differs from the status in the
-// cluster, and creates Events for transitions. Never writes a status twice. Stops at the first failure of the API
-// server, but continues if the API server rejects a single status or Event.
+// cluster, and creates Events for transitions. Never writes a status twice. If the API server fails when a status is
+// written, stops. If it fails when an Event is created, creates no more Events. If it rejects a single status or Event,
+// continues.
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Cluster } from './cluster.ts';

@@ -10,7 +10,7 @@ import type { UpstreamState } from './upstreams.ts';
 
 /** The result of the write of an accepted resource's client. */
 export type SyncResult =
-  /** The client is up to date. `revision` is undefined if nothing had to be written. */
+  /** The client is up to date. If `revision` is undefined, the status keeps its revision. */
   | { kind: 'synced'; revision: number | undefined }
   /** The configuration service refused this client. */
   | { kind: 'refused' }
@@ -118,8 +118,7 @@ function toCondition(outcome: Outcome, resource: CoreClientResource, now: Date):
 /** True if the status in the cluster equals the next status. */
 export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClientStatus): boolean {
   // A cluster with an older CRD drops shadowedTenants. If a missing list were compared, every run would write the
-  // status. When the first list appears, the condition Shadows changes too, so the comparison of the list is not
-  // needed.
+  // status. The first list need not be compared, because the condition Shadows changes together with it.
   const { shadowedTenants } = present;
   const isSameList = shadowedTenants === undefined || isDeepStrictEqual(shadowedTenants, next.shadowedTenants);
   return isSameList && isDeepStrictEqual(comparable(present), comparable(next));

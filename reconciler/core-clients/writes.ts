@@ -1,6 +1,6 @@
 // Applies a plan at the configuration service. The order of the steps tolerates a crash between any two of them: a
-// client is recorded as owned before it is written, and the record is removed after the client. Stops at the first
-// failure of the service, but continues if the service rejects a single client.
+// client is recorded as owned before it is written, and stays recorded until it is removed. Stops at the first failure
+// of the service, but continues if the service rejects a single client.
 import { PlatformError, serviceRefusal } from '../../src/platform/platform-error.ts';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { auditLog, serviceEvent } from '../../src/service/operations/audit.ts';

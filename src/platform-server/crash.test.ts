@@ -129,8 +129,8 @@ describe('a platform server that is killed', () => {
     const token = await tokenOf();
     await prepare(first.url, token, ['ana@example.org']);
     const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
-    // The mail server has received the whole message but does not reply, so the sender cannot know whether it was
-    // accepted.
+    // The mail server has received the whole message but does not reply, so the sender cannot know whether the server
+    // accepted the message.
     onMessage = () => {
       arrive();
       return new Promise(() => undefined);

@@ -1,7 +1,7 @@
 // Creates database connections with which graphile-worker retries every failed statement. Without a retry, a failure
-// can end the process, because the library does not handle the rejection of the statement that completes or fails a
-// job. A connection attempt waits until Postgres is available again. The error of a failed statement gets a code that
-// the library retries.
+// can end the process, because the library does not handle the rejection of the statement that marks a job as completed
+// or failed. A connection attempt waits until Postgres is available again. The error of a failed statement gets a code
+// for which the library retries the statement.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 

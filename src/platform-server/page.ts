@@ -1,6 +1,6 @@
 // Builds pages of a list: `{results, page: {after, next, size}}`. Clients must not interpret a cursor. A cursor
-// contains the last element of the previous page instead of an offset, so that no element is skipped or repeated if the
-// list changes.
+// contains the key of the last element of the previous page instead of an offset, so that no element is skipped or
+// repeated if the list changes.
 import { z } from 'zod';
 import { inspectJson } from '../service/json-parser.ts';
 
@@ -69,7 +69,10 @@ export function toPage<T>(results: T[], options: PageOptions<T>): Page<T> {
   };
 }
 
-/** Parses JSON. Returns undefined if the text is malformed, or if Postgres cannot store a value in it, such as NUL. */
+/**
+ * Parses JSON. Returns undefined if the text is malformed, or contains a value that `inspectJson` reports as an error,
+ * such as a text with NUL, which Postgres cannot store.
+ */
 function parseJson(text: string): unknown {
   try {
     const { value, errorCount } = inspectJson(text);

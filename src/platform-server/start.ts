@@ -184,8 +184,8 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl, config.TENANT_ISSUERS), log, metrics });
-  // Each service has its own audience and its own verifier. Only the service's own verifier returns its roles without
-  // the service's name as a prefix.
+  // Each service has its own audience and its own verifier. Only the verifier of a service returns the roles of that
+  // service without the service's name as a prefix.
   const verifierOf = (service: string) =>
     createBearerVerifier({
       ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clock },

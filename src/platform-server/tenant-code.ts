@@ -22,7 +22,7 @@ export interface TenantCode {
   validate(tenant: string, schema: unknown, value: unknown): Promise<Validation>;
   /** Returns the errors in schemas and templates that are about to be stored. */
   check(tenant: string, pieces: CodePiece[]): Promise<FieldError[]>;
-  /** Renders a notice. Throws RenderFailure if the template is invalid or too slow. */
+  /** Renders a notice. Throws RenderFailure if the template is invalid, or exceeds the limit of time or memory. */
   render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
   close(): Promise<void>;
 }

@@ -122,8 +122,8 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
 }
 
 /**
- * Records that the pools are alive. Uses the clock of Postgres instead of the application's clock, because all
- * processes share it.
+ * Records that the pools are alive, and frees the locks of pools that have not recorded this for `staleAfter`
+ * milliseconds. Uses the clock of Postgres instead of the application's clock, because all processes share that clock.
  */
 async function beatHeart(pool: pg.Pool, alive: string[], staleAfter: number): Promise<void> {
   const stale = `${staleAfter} milliseconds`;

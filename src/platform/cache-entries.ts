@@ -35,8 +35,8 @@ export function createEntries<V>({ maxEntries, stale, now, since }: EntriesOptio
   }
   return new LRUCache<string, Entry<V>, () => Promise<V>>({
     max: maxEntries,
-    // A write aborts the running fetches of its key. Callers that wait for such a fetch still get its result, but the
-    // result is not cached.
+    // A write to a key aborts the running fetches of that key. Callers that wait for an aborted fetch still get its
+    // result, but the result is not cached.
     ignoreFetchAbort: true,
     fetchMethod: (_key, known, { context }) => fetchEntry(context, known),
   });

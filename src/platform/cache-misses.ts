@@ -30,8 +30,8 @@ export function createCacheMisses<E extends object>(options: CacheMissesOptions)
 
   return {
     /**
-     * Charges the budget for the first fetch of a key that the caller chose. Throws Problem `busy` if the budget is
-     * used up.
+     * Charges the budget for the fetch of a key that the caller chose and that has no known value. Throws Problem
+     * `busy` if the budget is used up.
      */
     charge(share: string): void {
       if (budget.take(service, share)) return;

@@ -71,8 +71,8 @@ export interface ReadOptions<V> {
    */
   lacks?: ((value: V) => boolean) | undefined;
   /**
-   * True if callers choose the key. Callers can invent any number of keys, so the first fetch of each key is also
-   * charged to the budget. The read throws Problem `busy` if the budget is used up.
+   * True if callers choose the key. Callers can invent any number of keys, so each fetch of a key without a known value
+   * is also charged to the budget. The read throws Problem `busy` if the budget is used up.
    */
   isChosen?: boolean | undefined;
 }

@@ -1,4 +1,4 @@
-// A circuit breaker. While a service fails, it refuses calls to the service, and sends one probe every few seconds
+// A circuit breaker. While a service fails, the breaker refuses calls to it, and sends one probe every few seconds
 // until the service works again. An error that an action throws counts as a failure of the service. The exception is an
 // error that the content of one call may have caused, so that one tenant's bad calls do not block all tenants. An
 // action must return a 4xx response instead of throwing.

@@ -85,7 +85,7 @@ export interface Configuration {
     name: string,
     options: Owner & Pick<ListOptions, 'top' | 'after'>,
   ): Promise<Page<Revision>>;
-  /** Returns the configuration of a revision, or undefined if it does not exist. Never cached. */
+  /** Returns the configuration of a revision, or undefined if the revision does not exist. Never cached. */
   revision(namespace: string, name: string, revision: number, owner: Owner): Promise<unknown>;
   /** Copies the latest revision to a new one, and returns the new one. Later writes change only the new one. */
   createRevision(namespace: string, name: string, owner: Owner): Promise<Revision>;
@@ -152,7 +152,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
             operation: 'read active configuration',
             query: { orLatest: true },
             answer: someRevision,
-            // The service's API description documents a 404 here, but its code returns an empty body.
+            // The service's API description documents a 404 here, but the service returns an empty body.
             notFound: () => undefined,
           }),
         options,

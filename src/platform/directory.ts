@@ -125,7 +125,7 @@ function urlIn(entries: Entries, { exact, serviceUrn, apiPath }: Lookup): string
   return entries.get(exact) ?? (apiPath === undefined ? undefined : appended(entries.get(serviceUrn), apiPath));
 }
 
-/** Returns the namespace, service, API and path of a URN. Throws PlatformError `rejected`. */
+/** Returns the namespace, service, API and path of a URN. Throws PlatformError `rejected` if the URN is malformed. */
 function elementsOf(prefix: string, urn: string): [string, string, string?, string?] {
   const elements = urn.startsWith(`${prefix}:`) ? urn.slice(prefix.length + 1).split(':') : [];
   if (elements.length < 2 || elements.length > 4 || elements.includes(''))

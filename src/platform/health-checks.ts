@@ -1,5 +1,6 @@
-// Defines the checks behind `GET /health`, which send one cheap request to each platform service. Kubernetes probes do
-// not depend on these checks.
+// Defines the checks behind `GET /health`. Each check needs one cheap response of a platform service. Only the check of
+// the event service always sends a request; the others accept a cached response. Kubernetes probes do not depend on
+// these checks.
 import { fetch } from 'undici';
 import type { Urns } from '../service/urn.ts';
 import type { Platform } from './platform.ts';

@@ -27,8 +27,8 @@ const status = (code: number) => answerJson({ errorMessage: 'because' }, code);
 const oversized = answerJson({ ok: true, big: 'x'.repeat(50_000) });
 
 /**
- * A short timeout for calls that would otherwise hang. A client that applies it ends such a call long before `longest`
- * milliseconds.
+ * A short timeout for calls that would otherwise hang. A client that applies this timeout ends a hanging call long
+ * before `longest` milliseconds.
  */
 const hasty = { timeoutMs: 400 };
 const longest = 8_000;
@@ -374,7 +374,7 @@ describe('the circuit', () => {
     waitForProbe();
     const asked = server.requests.length;
     const results = await Promise.allSettled([get(), get(), get(), get()]);
-    // The probe is retried, as every call is.
+    // The probe is retried, like every idempotent call.
     expect(server.requests).toHaveLength(asked + 3);
     const kinds = results.map((result) => result.status === 'rejected' && result.reason.kind);
     expect(kinds.toSorted()).toEqual(['failed', 'open', 'open', 'open']);

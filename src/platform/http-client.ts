@@ -34,7 +34,7 @@ export interface PlatformRequest<T> extends CallOptions {
   query?: Query | undefined;
   /** The body of the request, sent as JSON. */
   body?: unknown;
-  /** Fields that the body contains as application/x-www-form-urlencoded. */
+  /** Fields that are sent as application/x-www-form-urlencoded instead of `body`. */
   form?: Record<string, string> | undefined;
   /**
    * True if repeating the call does no harm. The default is true for GET, PUT, DELETE and calls with an idempotency
@@ -58,7 +58,7 @@ export interface PlatformRequest<T> extends CallOptions {
 /** Supplies access tokens: see service-account.ts. */
 export interface TokenSource {
   token(): Promise<string>;
-  /** Returns a new token to replace a refused one. Returns the same token if no new one can be obtained now. */
+  /** Returns a new token to replace a refused one. Returns the refused token if a renewal would be too early. */
   renew(refused: string): Promise<string>;
 }
 
@@ -109,8 +109,8 @@ const isIdempotent = (method: string) => ['GET', 'PUT', 'DELETE'].includes(metho
 export function createPlatformClient(options: PlatformClientOptions): PlatformClient {
   const { service, account, agent, metrics, keepsConnections = true } = options;
   const circuit = createCircuit({ service, metrics, log: options.log, resetMs: options.circuitResetMs });
-  // True from a failure until the next success. During this time, each connection is closed after its response, because
-  // it may lead to a terminating pod or to the wrong server.
+  // True from a failure of kind `failed` until the next success. During this time, each connection is closed after its
+  // response, because the connection may lead to a terminating pod or to the wrong server.
   let isSuspect = false;
 
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {

@@ -23,7 +23,7 @@ export interface RawResponse {
 
 /**
  * Throws PlatformError: `timeout` if the signal aborts, `unreachable` if the exchange fails before the response begins,
- * and `failed` if it fails while the response is being read.
+ * and `failed` if the response is invalid, or if the exchange fails while the response is being read.
  */
 export async function exchange(agent: HttpAgent, request: Exchange): Promise<RawResponse> {
   const { service, method, url, headers, body, signal, isLast: reset } = request;

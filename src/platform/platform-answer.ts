@@ -5,7 +5,10 @@ import { parseJson } from '../service/json-parser.ts';
 import type { RawResponse } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
 
-/** Returns the value of a 2xx response. An empty body is parsed as undefined. Throws PlatformError `failed`. */
+/**
+ * Returns the value of a 2xx response. If JSON is expected, an empty body is parsed as undefined. Throws PlatformError
+ * `failed` if the body is malformed.
+ */
 export function parseResponse<T>(
   service: string,
   { status: upstreamStatus, text }: RawResponse,

@@ -52,7 +52,7 @@ export interface Platform {
   register(what: Registered): RunningRegistration;
   /** Returns a client for another service of the directory. It uses the token of this service's account. */
   client(service: string, urn: string): PlatformClient;
-  /** Fetches the tenants before they are needed. Never rejects. If it fails, the first lookup fetches them. */
+  /** Fetches the tenants before they are needed. Never rejects. If the fetch fails, the first lookup repeats it. */
   preload(): Promise<void>;
   close(): Promise<void>;
 }

@@ -192,8 +192,8 @@ describe('registration at startup', () => {
   });
 
   it('is repeated until it holds, if another service undoes it although both writes succeed', async () => {
-    // Another service reads the document before this service registers, and writes it before this service gets its
-    // response.
+    // Another service reads the document before this service registers, and writes the document back before this
+    // service gets the response to its own write.
     const urn = services.access.urns.service(service);
     const body = JSON.stringify({ operation: 'DELETE', property: urn });
     let undone = 0;

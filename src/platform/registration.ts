@@ -107,8 +107,8 @@ export function startRegistration(options: RegistrationOptions, what: Registered
 }
 
 /**
- * Writes one document until the platform keeps it. Then checks it repeatedly until the signal aborts, after
- * increasingly long pauses of up to an hour.
+ * Writes one document until the platform keeps it. Then checks the document repeatedly until the signal aborts. The
+ * pauses between the checks grow up to an hour.
  */
 function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, Document], signal: AbortSignal) {
   const { metrics, log } = options;

@@ -19,9 +19,9 @@ export interface ServiceAccountOptions extends CallSettings {
 
 export interface ServiceAccount extends TokenSource {
   /**
-   * Returns a valid token from the cache. A token is renewed in the background during its last 60 s, or its last
-   * quarter if that is shorter. Concurrent renewals share one request. Throws PlatformError of service
-   * `identity-provider`.
+   * Returns a valid token from the cache, or gets one if the cache has none. A token is renewed in the background
+   * during its last 60 s, or the last quarter of its lifetime if that is shorter. Concurrent renewals share one
+   * request. Throws PlatformError of service `identity-provider`.
    */
   token(): Promise<string>;
   /**

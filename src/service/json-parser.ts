@@ -1,6 +1,6 @@
-// Parses JSON with exact names and numbers. JSON.parse of Node 26 may return a wrong name: after {"q":1,"\\":2} it
-// reads the name in {"q":1,"\u0000":2} as a backslash (nodejs/node#63785). Only names with an escape are affected, so
-// JSON.parse still parses every other text.
+// Parses JSON with correct names, and can report values that would be changed or cannot be stored. JSON.parse of Node
+// 26 may return a wrong name: once it has parsed {"q":1,"\\":2}, it reads the name in {"q":1,"\u0000":2} as a backslash
+// (nodejs/node#63785). Only names with an escape are affected, so JSON.parse still parses every other text.
 import { type FieldError, jsonPointer, listedErrors } from './http/problem.ts';
 
 /** Like JSON.parse, but returns correct names. Throws SyntaxError. */
@@ -11,8 +11,8 @@ export function parseJson(text: string): unknown {
 export interface InspectedJson {
   value: unknown;
   /**
-   * The first errors in document order: one for each value that Postgres cannot store or that a double would round, and
-   * for each name that reaches a prototype. At most `listedErrors`, and fewer if their pointers are long.
+   * The first errors in document order: one for each name or string that Postgres cannot store, each number that cannot
+   * be kept exactly, and each name that reaches a prototype. At most `listedErrors`, and fewer if pointers are long.
    */
   errors: FieldError[];
   /** The number of all errors, including those that `errors` omits. */
@@ -165,7 +165,7 @@ class JsonParser {
     return value;
   }
 
-  /** Skips white space and returns the next character without consuming it; empty at the end. */
+  /** Skips white space and returns the next character without consuming it; at the end, an empty string. */
   #peek(): string {
     while (isSpace(this.#text.charCodeAt(this.#at))) this.#at += 1;
     return this.#text[this.#at] ?? '';

@@ -1,5 +1,5 @@
 // The token handler's route table and request listener. Every route is served under /token-handler/v1, and also under
-// /token-handler, for frontends whose proxy does not rewrite paths. Requests for targets bypass Express.
+// /token-handler, for frontends whose reverse proxy does not rewrite paths. Requests for targets bypass Express.
 import type { RequestListener } from 'node:http';
 import { platformHealthChecks } from '../platform/health-checks.ts';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
@@ -140,7 +140,7 @@ function administratorGuards({ config, platform, signingKeys, urns, clock }: Tok
   return { bearer: bearer(verifier, [clientId]), tenant: callTenant(tenants) };
 }
 
-/** Requests for targets bypass Express, because its router and body handling cost more than the proxy itself. */
+/** Requests for targets bypass Express, because Express's router and body handling cost more than the proxy. */
 export function createTokenHandlerListener(tokenHandler: TokenHandler): RequestListener {
   const { config, log, metrics, targets } = tokenHandler;
   const common = { log, metrics, trustedProxies: config.TRUSTED_PROXIES };

@@ -1,6 +1,6 @@
 // Translates between the public address of the identity provider, which tokens and browsers use, and the address that
 // this process calls. Returns only URLs of the platform's identity provider and of mapped issuers (TENANT_ISSUERS),
-// because the requests carry secrets.
+// because requests to these URLs carry secrets.
 import type { CustomFetchOptions } from 'openid-client';
 import { fetchFromProvider, type ProviderRequest } from '../service/auth/provider-fetch.ts';
 import { noTenantIssuers, type TenantIssuers } from '../service/auth/tenant-issuers.ts';
@@ -36,7 +36,7 @@ export interface ProviderAddressesOptions {
   accessUrl: string;
   accessPublicUrl?: string | undefined;
   tenantIssuers?: TenantIssuers;
-  /** Called after each call of `fetch` with the outcome and the seconds until the response headers arrived. */
+  /** Receives the outcome of each call of `fetch`, and the seconds until the response headers arrived. */
   called?: (outcome: 'ok' | 'failed' | 'unreachable' | 'timeout', seconds: number) => void;
 }
 

@@ -1,6 +1,6 @@
 // Fetches the discovery document of a realm's identity provider (OpenID Connect Discovery 1.0, RFC 8414). If the
 // operator has mapped an issuer, the document must name exactly this issuer. If the identity provider lacks a feature,
-// logs the consequence once for each realm.
+// a log line states the consequence, once for each realm.
 import * as oidc from 'openid-client';
 import type { Logger } from '../service/operations/log.ts';
 import type { ClientAuthentication } from './clients/registration.ts';

@@ -1,4 +1,5 @@
-// Defines the problem response for a request that the token handler's checks reject. Metrics count its `reason`.
+// Defines the problem response for a request that the token handler's checks reject. Metrics count rejections by
+// `reason`.
 import { Problem, type ProblemOptions } from '../service/http/problem.ts';
 import type { ProblemSlug } from '../service/http/problem-types.ts';
 

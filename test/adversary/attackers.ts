@@ -10,7 +10,7 @@ import type { Addresses } from './world/addresses.ts';
 export interface Attackers {
   /**
    * Resolves with the adversary's report. If the adversary is still running 60 s after its ordered time, the report
-   * says so. A run of the reconciler may take that long.
+   * says so. An adversary that runs the reconciler may take that long.
    */
   order(order: Omit<Order, 'id'>): Promise<Report>;
   stop(): Promise<void>;

@@ -70,8 +70,8 @@ export async function measure(replicas: Replica[]): Promise<Footprints> {
 const mebibyte = 1024 * 1024;
 
 /**
- * Waits at most `patience` milliseconds until the footprints (memory and file descriptors) of all replicas are back at
- * the baseline. Then reports each replica that still uses more.
+ * Waits at most `patience` milliseconds until the footprints (memory and file descriptors) of all replicas are close to
+ * the baseline. Then reports each replica that still exceeds the limits in `compare`.
  */
 export async function judgeFootprints(baseline: Footprints, replicas: Replica[], patience: number): Promise<string[]> {
   for (const deadline = Date.now() + patience; ; await delay(2_000)) {
@@ -98,7 +98,9 @@ const mib = (bytes: number) => bytes / mebibyte;
 
 const readable = { tries: 5, pause: 1_000 };
 
-/** Checks that every form contains the data of its last acknowledged save, or of a later save of unknown outcome. */
+/**
+ * Checks that every form contains the data of its last acknowledged save, or of a later save with an unknown outcome.
+ */
 export async function judgeLedger(ledger: Ledger, { addresses }: World): Promise<string[]> {
   const { send, close } = createSender({ authorization: `Bearer ${addresses.tokens.administrator}` });
   const problems: string[] = [];

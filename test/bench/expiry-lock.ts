@@ -1,5 +1,6 @@
 // Measures the cost of outbox rows. Three contenders lock drafts: the reconciler's batches, the same statement without
-// outbox rows, and a plain batched UPDATE. They alternate after each batch, on drafts that are stored side by side.
+// outbox rows, and a plain batched UPDATE. The contenders take turns after each batch, on drafts that are stored side
+// by side.
 import type pg from 'pg';
 import type { Policy } from '../../src/forms/expiry/expiry.ts';
 import { lockSql } from '../../src/forms/expiry/statements.ts';

@@ -53,8 +53,8 @@ const silent = pino({ level: 'silent' });
 const tenantKey = '65f0c2a9e4b0a1d2c3f4a5b6';
 
 /**
- * Settings that keep Postgres from waiting for the disk or for checkpoints. These waits are the same for all
- * contenders, and long on a shared machine.
+ * Settings that keep Postgres from waiting for the disk or for checkpoints. These waits are the same for all contenders
+ * and long on a shared machine, so they would hide differences.
  */
 const settings = {
   synchronous_commit: 'off',

@@ -33,8 +33,8 @@ process.on('message', async (message: { settings: ProxySettings } | 'url' | 'usa
 
 async function start(settings: ProxySettings): Promise<string> {
   const app = express();
-  // In this environment, Express's default error handler does not print an error for each connection that the load
-  // generator drops.
+  // With the environment `test`, Express's default error handler does not print an error for each connection that the
+  // load generator drops.
   app.set('env', 'test');
   app.use(settings.prefix, handlers[settings.kind](settings));
   const server = app.listen(0, '127.0.0.1');

@@ -126,7 +126,8 @@ async function startForms(checkout: string): Promise<World> {
 }
 
 /**
- * Makes commits return without waiting for the disk, which is the same for both versions and slow on shared machines.
+ * Makes commits return without waiting for the disk. The disk is the same for both versions and slow on shared
+ * machines, so waiting for it would hide differences.
  */
 async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });

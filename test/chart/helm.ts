@@ -84,7 +84,7 @@ export function template(helm: string, options: Rendering): Promise<Finished> {
   ]);
 }
 
-/** Returns the rendered objects. Throws Helm's message if it rejects the values. */
+/** Returns the rendered objects. Throws Helm's error message if Helm rejects the values. */
 export async function render(helm: string, options: Rendering): Promise<KubeObject[]> {
   const { code, stdout, stderr } = await template(helm, options);
   if (code !== 0) throw new Error(stderr);

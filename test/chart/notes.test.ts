@@ -1,5 +1,5 @@
-// Tests the notes that Helm prints after an installation. `helm template` leaves them out, so a copy of the chart
-// renders them into a ConfigMap.
+// Tests the notes that Helm prints after an installation. `helm template` leaves them out, so a copy of the chart gets
+// a template that renders the notes.
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

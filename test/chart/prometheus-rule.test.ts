@@ -1,5 +1,5 @@
 // Tests that the PrometheusRule contains the rules of files/alerts.yaml with the values of the release. The promtool
-// tests run on the same rules.
+// tests in test/monitoring use the rules of this file too.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';

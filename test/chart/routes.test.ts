@@ -1,5 +1,5 @@
-// Tests that the Ingress and the HTTPRoute send to the form service every path that it gives to browsers, in mails and
-// in pages.
+// The form service writes paths into mails and pages. Tests that the Ingress and the HTTPRoute send all of these paths
+// to the form service.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { base } from '../../src/forms/apply/schema.ts';
@@ -17,7 +17,10 @@ const apply = {
 };
 const admitted = { 'networkPolicy.ingressController.podLabels': { 'app.kubernetes.io/name': 'envoy' } };
 
-/** How browsers reach the release: its values, and the path prefixes that lead to the form service. */
+/**
+ * The ways in which browsers reach the release: a name, the values, and the path prefixes that lead to the form
+ * service.
+ */
 const entrances: [string, Record<string, unknown>, (objects: KubeObject[]) => string[]][] = [
   [
     'Ingress',

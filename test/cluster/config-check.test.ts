@@ -6,7 +6,7 @@ import { createWorld, fullname, newestHelm, release, type World } from './world.
 let world: World;
 beforeAll(async () => {
   world = await createWorld('formgate-config-check', await newestHelm());
-  // The first installation runs the check too.
+  // The check is enabled from the start, so the first installation runs it too.
   await world.install({ checks: { enabled: true } });
 }, 900_000);
 afterAll(() => world?.remove());

@@ -147,7 +147,7 @@ describe('rate limits by client address', () => {
     expect(statuses.slice(0, signInLimit).every((status) => status === 302)).toBe(true);
     expect(statuses.slice(signInLimit)).toEqual([429, 429, 429]);
     expect(await start('127.0.0.8')).toBe(302);
-    // A client is not refused because its forged X-Forwarded-For header names an address over the limit.
+    // A forged X-Forwarded-For header with an address over the limit does not cause a refusal.
     expect(await start('127.0.0.8', '127.0.0.7')).toBe(302);
   });
 });

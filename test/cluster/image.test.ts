@@ -123,8 +123,8 @@ describe('a command of the image', () => {
   );
 
   it('uses the compile cache', () => {
-    // The services share one folder. Their worker processes use another folder, because a worker runs with different V8
-    // flags.
+    // The services share one folder. Their worker processes use another folder, because a worker runs with V8 flags
+    // that differ from those of the services.
     const folders = readdirSync(join(image.path, 'app/compile-cache'));
     expect(folders.filter((name) => !name.endsWith('-65532'))).toEqual([]);
     const sizes = folders.map((name) => readdirSync(join(image.path, 'app/compile-cache', name)).length);

@@ -12,8 +12,8 @@ function ingressUrl(): URL {
 }
 
 /**
- * Returns the origin of `host` at the ingress, as a browser would write it: `http://<host>:<port>`, or without the
- * default port.
+ * Returns the origin of `host` at the ingress, as a browser would write it: `http://<host>:<port>`, without the port if
+ * it is the default port.
  */
 export function ingressOrigin(host: string): string {
   const { protocol, port } = ingressUrl();

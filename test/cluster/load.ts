@@ -17,7 +17,7 @@ interface LoadResult {
   broken: number;
 }
 
-/** Generates load over few connections, because the cluster is on the same machine. */
+/** Generates load over few connections, because wrk and the cluster share one machine. */
 async function load({ url, host, headers = {}, seconds }: LoadOptions): Promise<LoadResult> {
   const sent = Object.entries({ Host: host, ...headers }).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
   const args = ['-t1', '-c6', `-d${seconds}s`, '--timeout', '20s', ...sent, url];

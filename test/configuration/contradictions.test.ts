@@ -61,8 +61,8 @@ const certificate = { REDIS_TLS_CA: '-----BEGIN CERTIFICATE-----' };
 const noRedis = { REDIS_URL: undefined };
 
 /**
- * Cases of the rules that are not ordered, dependent or exclusive. The key is the rule's first setting, followed by the
- * problem.
+ * A case for each rule that is not about ordered, dependent or exclusive settings. The key is the rule's first setting,
+ * followed by the problem.
  */
 const cases: Record<string, Case> = {
   'TENANT_ISSUERS must not map realms of ACCESS_SERVICE_URL or ACCESS_SERVICE_PUBLIC_URL, which belong to tenants already':

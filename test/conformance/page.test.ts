@@ -1,5 +1,5 @@
-// Tests that docs/conformance.md lists exactly the modules that have a test as passed, and gives a reason for every
-// other module.
+// Tests that docs/conformance.md marks a module as passed exactly if the module has a test, and gives a reason for
+// every other module.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -120,7 +120,10 @@ function decodeForm(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '));
 }
 
-/** Ends the session (RP-Initiated Logout 1.0). Sends back-channel logout requests to all clients before it responds. */
+/**
+ * Ends the session (RP-Initiated Logout 1.0). Sends a back-channel logout request to the client of the ID token before
+ * it responds.
+ */
 async function endSession({ realm, url }: Call): Promise<Answer> {
   const hint = url.searchParams.get('id_token_hint') ?? '';
   const returnTo = url.searchParams.get('post_logout_redirect_uri') ?? '';

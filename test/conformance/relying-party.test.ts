@@ -74,8 +74,8 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   });
 
   it('oidcc-client-test-nonce-invalid', async () => {
-    // The response is 400 and not 502: another person may have injected the code, so the callback may be at fault and
-    // not the provider.
+    // The response is 400 and not 502: another person may have injected the code, so the fault may be in the callback
+    // instead of the provider.
     await rejects(await world.module({ claims: { nonce: randomUUID() } }), 400);
   });
 

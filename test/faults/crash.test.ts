@@ -1,7 +1,7 @@
 // Kills the form service between any two statements. The process kills itself at a chosen step (see
 // test/support/crash-points.ts), and a new process starts on the same database. Then the test checks both sides: the
 // forms, and the events that the platform received. It sends each request many times, and kills the process before
-// every CRASH_STRIDE-th step, beginning at a random one of the first five. CRASH_STRIDE=1 covers every step. TEST_SEED
+// every CRASH_STRIDE-th step, beginning at a random step of the first five. CRASH_STRIDE=1 covers every step. TEST_SEED
 // repeats the random choice.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -44,7 +44,7 @@ describe('connections to the identity provider', () => {
     gate.strand();
     const stopwatch = startStopwatch();
     await world.signIn(createSiteBrowser([], { keepsConnections: false }));
-    // A call on a dead connection ends after 5 s or more.
+    // A call on a dead connection would take 5 s or more.
     expect(stopwatch.stop()).toBeLessThan(4_000);
   });
 });

@@ -1,7 +1,7 @@
 // Rules that hold for every route of every process, tested with the route tables of docs/routes.md.
 //
 // HEAD changes nothing (RFC 9110 section 9.2.1): every GET route gets a HEAD request with valid credentials, which must
-// not change Postgres, Redis or the cookies. GET does change them on some of these routes. Proxied requests are left
+// not change Postgres, Redis or the cookies. On some of these routes, GET does change them. Proxied requests are left
 // out: their HEAD needs the CSRF token, and the upstream defines its effect.
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';

@@ -85,7 +85,7 @@ export async function startFaultProxy(target: number, fraction: () => number = M
     const other = pair.ends.find((one) => one !== end);
     if (pair.ends.every(({ destroyed }) => destroyed)) pairs.delete(pair);
     if (pair.isStranded || other?.destroyed) return;
-    // After a regular close, the flow has already passed on the end of the stream.
+    // After a regular close, nothing is left to do, because the flow has already passed on the end of the stream.
     if (other && (hadError || !end.readableEnded)) resetSocket(other);
   }
 

@@ -51,8 +51,8 @@ function judgeForm({ address, formId, done, begun, possible }: Application, foun
 }
 
 /**
- * Waits until the outbox is empty and all mails have been sent. Then reports the forms whose events were accepted out
- * of order, the forms with two events of the same kind, and the entries of the quarantine.
+ * Waits until all events in the outbox are delivered and all mails are sent. Then reports the forms whose events were
+ * accepted out of order, the forms with two events of the same kind, and the entries of the quarantine.
  */
 export async function judgeEvents(world: World): Promise<string[]> {
   const { databases } = world.addresses;

@@ -1,5 +1,6 @@
-// A reconciler run over thousands of forms, of which 100 cannot be processed, for different reasons. The run processes
-// all other forms, and quarantines these 100 with a reason. The next run skips them. QUARANTINE_FORMS is the number of
+// A reconciler run over thousands of forms, of which 100 are broken in different ways. The run locks or deletes all
+// forms, including the broken ones. What cannot be written or delivered is quarantined with a reason: the notices of 15
+// forms, and the subscribers of 15 others. Later runs skip the quarantined items. QUARANTINE_FORMS is the number of
 // forms.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';

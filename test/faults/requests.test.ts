@@ -153,7 +153,7 @@ describe('every route that requires a bearer token', () => {
   });
 
   it('responds with 403 to an administrator who names another tenant, and with 400 to a core user who names no known tenant', async () => {
-    // A core user may call these routes without naming a tenant, which means all tenants.
+    // A core user may call these routes without naming a tenant. Such a call covers all tenants.
     const ofAll = (name: string) => /\/form\/v1\/(?:quarantine|operations)/.test(name);
     const { platform } = world;
     const named = `?tenantId=${encodeURIComponent(platform.tenant.id)}`;

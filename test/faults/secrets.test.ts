@@ -1,6 +1,6 @@
 // Searches for codes, addresses and form data in every table of both databases, the logs of both services at level
-// trace, events, metrics, errors, and URLs of calls. Also checks what remains after a form is deleted, and how many
-// guesses of a code are checked.
+// trace, events, metrics, errors, and URLs of calls. Also tests what remains after a form is deleted, and how many
+// wrong codes a caller may try.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -107,7 +107,7 @@ describe('the personal data of a form', () => {
   const put = (body: unknown, query = '') => forms.ask('PUT', `/${id}/data${query}`, { as: 'intake', body });
   const submit = () => forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'submit' } });
 
-  /** Takes a form through its life, with all kinds of failures, until its events are delivered. */
+  /** Creates, fills and submits a form, with failures of every kind, and waits until its events are delivered. */
   beforeAll(async () => {
     const created = await forms.ask('POST', '', { as: 'intake', body: { definitionId: permit.id, applicant } });
     expect(created.status).toBe(201);
@@ -216,7 +216,8 @@ describe('the personal data of a form', () => {
   it('is in no error response; neither is a code', () => {
     const errors = world.answers.filter(({ status }) => status >= 400);
     expect(errors.length).toBeGreaterThan(15);
-    // Errors contain JSON pointers, with the member names that the client sent.
+    // Errors contain JSON pointers, which contain the member names that the client sent. The file name is one of them,
+    // so it is not searched for.
     const { fileName: _inPointers, fieldValue: value, ...rest } = secrets();
     for (const secret of [...Object.values(rest), ...allCodes()])
       expect(errors.filter(({ text }) => tells(text, secret))).toEqual([]);

@@ -103,7 +103,7 @@ it.each(services)(`%s listens within the time of ${most} empty Node processes`, 
   expect(Math.min(...shares)).toBeLessThan(most);
 });
 
-/** Large packages that a process loads late, or never. */
+/** Large packages that a process loads only after its start, or never. */
 const late: Record<string, string[]> = {
   'src/forms': ['@redis/client', 'ajv', 'openid-client', 'postgrator'],
   'src/token-handler': ['ajv', 'graphile-worker', 'postgrator'],

@@ -124,7 +124,7 @@ it('a key rotation signs no one out, and all stored secrets are encrypted with t
   await load.stop();
   expect(new Set(load.statuses)).toEqual(new Set([200]));
 
-  // The old key can be removed, because all remaining sessions began after its last use.
+  // The old key can be removed, because all remaining sessions began after the old key had encrypted its last session.
   const rest = start(young);
   await fleet.roll(newKey);
   young.push(await enter());

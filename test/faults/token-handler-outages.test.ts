@@ -112,7 +112,8 @@ describe('an outage of Redis under load', () => {
     // Until the token handler notices the outage, it uses cached sessions.
     expect(statuses(responses).toSorted()).toEqual([200, 503]);
     expect(responses.flatMap(({ setCookies }) => setCookies)).toEqual([]);
-    // The start of a sign-in needs no store, and its callback can be loaded again.
+    // The start of a sign-in needs no store. A callback and a logout that get 503 change no cookies, so the browser can
+    // load them again.
     expect(begin.status).toBe(302);
     expect([unfinished.status, unfinished.headers.getSetCookie()]).toEqual([503, []]);
     expect([logout.status, logout.headers.getSetCookie()]).toEqual([503, []]);

@@ -8,7 +8,10 @@ const target = '/token-handler/targets/form-service/form/v1/forms?top=1';
 /** Maximum number of requests in flight. While a fault holds back this many requests, no further requests are sent. */
 const mostInFlight = 60;
 
-/** Number of older sessions. Each is used every 20 s, when more than half of its token's lifetime has passed. */
+/**
+ * Maximum number of older sessions. One of them is used every 500 ms, so with 40 sessions, each is used every 20 s.
+ * That is the lifetime of its access token, so each use requires a refresh.
+ */
 const mostOlder = 40;
 
 export interface Traffic {

@@ -97,7 +97,7 @@ export async function startKeycloakAccess(
       await add({ users: [], clients: [], ...structuredClone(like), ...changes, name });
     },
     // Keycloak's sign-in form has no button to cancel, so require consent: a person can cancel when Keycloak asks for
-    // it.
+    // consent.
     cancelSignIn: async (browser, form) => {
       const path = await clientPath(admin, form.url);
       const client = { ...((await admin.call('GET', path)) as object) };

@@ -125,7 +125,8 @@ it('if Keycloak refuses something halfway, writes the secrets that exist, such a
   const { 'set-up-town.admin-password': password = '', ...others } = ran.secrets;
   expect(password).toMatch(/.{20}/);
   expect(Object.keys(others)).toContain('forms');
-  // The grant fails because the password must be changed first. A wrong password would be `Invalid user credentials`.
+  // The grant fails because the password must be changed first. The error for a wrong password would be different:
+  // `Invalid user credentials`.
   const response = await fetch(`${server.url}/realms/set-up-town/protocol/openid-connect/token`, {
     method: 'POST',
     body: new URLSearchParams({

@@ -94,7 +94,7 @@ describe('a session', () => {
     expect(await status(world, browser)).toBe(200);
     offset += 310_000;
     expect(await status(world, browser)).toBe(200);
-    // A new sign-in uses the same client.
+    // A new sign-in works with the updated client.
     await world.signIn();
   });
 

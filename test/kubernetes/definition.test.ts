@@ -1,5 +1,5 @@
-// Tests the CustomResourceDefinition of CoreClients on a real API server: its defaults, which resources it accepts, and
-// with which message it rejects others.
+// Tests the CustomResourceDefinition of CoreClients on a real API server: its defaults, which resources the API server
+// accepts, and with which messages the API server rejects all others.
 import { ApiException, ApiextensionsV1Api } from '@kubernetes/client-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { coreClientsDefinition } from './chart-parts.ts';

@@ -50,8 +50,8 @@ export interface SyncWorld {
   /** Returns the property `clients` of the core configuration. */
   clients(): Promise<Record<string, Record<string, unknown>>>;
   /**
-   * Replaces the token handler's whole configuration as an administrator would: a tenant's or, without `tenantId`, the
-   * core configuration.
+   * Replaces the token handler's whole configuration as an administrator would: the tenant's configuration or, without
+   * `tenantId`, the core configuration.
    */
   configure(configuration: unknown, tenantId?: string): Promise<void>;
   /** Replaces the definition of core clients at the configuration service, possibly with a stricter one. */

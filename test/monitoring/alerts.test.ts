@@ -1,5 +1,5 @@
 // Runs every alert through promtool: the alert fires in an incident, and stays silent in the normal case and in near
-// misses.
+// misses, which almost meet its condition.
 import { expect, test } from 'vitest';
 import { backgroundCases } from './background-cases.ts';
 import { objectiveCases } from './objective-cases.ts';

@@ -1,5 +1,5 @@
-// Checks the dashboards of the chart: they are up to date, every metric is on a dashboard or in the list of omitted
-// metrics. Each panel has a question, a unit that fits its query, and runbooks that exist.
+// Tests that the chart's dashboards are up to date, and that every metric is on a dashboard or in the list of omitted
+// metrics. Each panel must have a question, a unit that fits its query, and runbooks that exist.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -5,7 +5,8 @@ import { type AlertCase, counter, type Part, series } from './series.ts';
 type Traffic = { good: Part[]; bad: Part[] };
 
 /**
- * A service level indicator. Builds its metrics for given numbers of requests that meet and that miss the objective.
+ * A service level indicator. Builds its metrics from the number of requests that meet the objective and the number of
+ * requests that miss it.
  */
 interface Indicator {
   alert: string;

@@ -97,8 +97,8 @@ async function reconcile(): Promise<void> {
 }
 
 /**
- * Waits until each target has more than three samples from after this call, so that the rules have been evaluated with
- * new samples.
+ * Waits until each target has more than three samples that were taken after this call, so that the rules have been
+ * evaluated with new samples.
  */
 async function untilScraped(): Promise<void> {
   const from = Date.now();
@@ -206,7 +206,10 @@ function replaceVariables(expr: string, values: Record<string, string>): string 
   return expr.replace(/\$(?:\{(\w+)\}|(\w+))/g, (text, braced, plain) => values[braced ?? plain] ?? text);
 }
 
-/** Panels that may show 0. They count events that do not happen in this test, or only on a busy machine. */
+/**
+ * Queries of panels that may find no series, so that the panel shows 0. Their series appear only after events that do
+ * not happen in this test, or only on a busy machine.
+ */
 const mayBeEmpty = new Set([
   'formgate-background: Core clients by condition A',
   'formgate-form-service: Server errors by route A',

@@ -44,8 +44,8 @@ async function runShard(name: string, shard: Shard, isFresh: boolean): Promise<v
   mkdirSync(cache, { recursive: true });
   const incremental = join(cache, `${name}.json`);
   if (isFresh) rmSync(incremental, { force: true });
-  // Remove the survivors from the stored report. Otherwise, Stryker would not run a survivor without per-test coverage
-  // again, even if a new test kills the survivor.
+  // Remove the survivors from the stored report. Otherwise, Stryker would not repeat the tests for a survivor that has
+  // no per-test coverage, even if a new test kills this survivor.
   if (existsSync(incremental)) writeFileSync(incremental, JSON.stringify(withoutSurvivors(readReport(incremental))));
   const configuration = join(cache, `${name}.config.json`);
   writeFileSync(configuration, JSON.stringify(strykerOptions(name, shard)));

@@ -86,8 +86,8 @@ function handlerOf(node: Node): { event: string; value: unknown } | undefined {
 }
 
 /**
- * Returns the function of a handler. Returns undefined if a component only passes the handler on, because the handler
- * is listed where it is defined.
+ * Returns the function of a handler. Returns undefined if a component only passes on a handler that it got: this
+ * handler is listed where it is defined.
  */
 function functionOf(value: unknown, functions: Map<string, Node>): unknown {
   if (!isNode(value)) return value;

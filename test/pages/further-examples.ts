@@ -5,8 +5,8 @@ export interface Example {
   schema: unknown;
   data: readonly unknown[];
   /**
-   * True if only the validity of the data is compared, because the form service reports more findings about the same
-   * fault.
+   * True if the validators are compared only by whether the data is valid, because the form service reports more
+   * findings about the same fault.
    */
   comparesValidity?: boolean;
 }

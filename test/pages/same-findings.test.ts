@@ -1,5 +1,5 @@
 // Validates one corpus of schemas and form data with the browser's validator and with the form service's. Both must
-// find fault with the same values; if they differ, the form service is right.
+// find fault with the same values; if they differ, the browser's validator is wrong.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ValidateFunction } from 'ajv';

@@ -24,8 +24,8 @@ const blocks = [...page.matchAll(/^ {3}```(?<language>\w+)\n(?<text>[\s\S]*?)^ {
 }));
 const commands = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text);
 /**
- * Milliseconds for which the platform's services cache data. The real services cache data for ten hours; access tokens
- * would expire before this test could see new data.
+ * Milliseconds for which the platform's services cache data. The real services cache data for ten hours. In that time,
+ * access tokens would expire before this test could see new data.
  */
 const cache = 2 * 60_000;
 

@@ -88,7 +88,7 @@ function actionTable(routes: readonly Route[]): string {
   return ['| action | object | meaning | by |', '| --- | --- | --- | --- |', ...rows].join('\n');
 }
 
-/** False for a route's path without the version, which the token handler serves in addition. */
+/** False for a path without a version. The token handler serves such paths in addition to the paths with a version. */
 const isFirst = (name: string) => !/`\w+ \/token-handler\/(?!v1)/.test(name);
 
 const nameOf = ({ method, path }: Route) => `\`${method === 'all' ? 'any' : method.toUpperCase()} ${path}\``;

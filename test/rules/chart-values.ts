@@ -109,7 +109,10 @@ function valuesOf(map: YAMLMap, prefix: string): DescribedValue[] {
   });
 }
 
-/** Returns the description of a value. The parser attaches a comment above the first key of a map to the map. */
+/**
+ * Returns the description of a value. The parser attaches a comment above the first key of a map to the map instead of
+ * the key.
+ */
 function meaningOf(pair: Pair, map: YAMLMap | undefined): string | undefined {
   const key = pair.key as { commentBefore?: string | null } | null;
   const lines = [map?.commentBefore, key?.commentBefore].flatMap((text) => (text ? text.split('\n') : []));

@@ -1,5 +1,5 @@
 // `npm run lock`: run it after you add or update a package. A registry may lack the packages for other platforms, and
-// npm then leaves them out of package-lock.json. This script adds their entries, so that `npm ci` works on those
+// npm then leaves them out of package-lock.json. This script adds the missing entries, so that `npm ci` works on those
 // platforms too.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { completeLockFile, type LockFile, missingPlatformPackages } from './lock-file.ts';

@@ -1,6 +1,7 @@
 // Finds regular expressions that take more than linear time: one long text from a request or a tenant could make such
 // an expression block the event loop for everybody. The library recheck proves that the other expressions are linear.
-// This takes seconds for some of them, so `npm run docs` stores the proved expressions in linear-expressions.json.
+// The proof takes seconds for some expressions, so `npm run docs` stores the proved expressions in
+// linear-expressions.json.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseSync, Visitor } from 'oxc-parser';

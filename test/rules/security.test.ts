@@ -15,7 +15,7 @@ const ids = new Set(
 
 const results = ['met', 'partly', 'not met', 'operator'];
 
-/** Returns the rows below the heading, each as its cells. */
+/** Returns the rows below the heading, each as a list of its cells. */
 function tableBelow(heading: string): string[][] {
   const section =
     read('docs/security.md')

@@ -1,5 +1,5 @@
 // Parses a test file, and returns the titles of its tests with the titles of the `describe` blocks around them. The
-// file does not run, so the title of an `each` remains a template. Computed titles are left out.
+// file does not run, so the titles of `each` tests keep their placeholders. Computed titles are left out.
 import { parseSync } from '@swc/core';
 
 /** Separates the file, the titles of its `describe` blocks and the test's title. */

@@ -1,6 +1,7 @@
-// Fills a database of the form service with forms as if after some weeks of use: 20 tenants of very different sizes,
-// with ten definitions each. For every 100 drafts, there are ten forms in other statuses. One draft in 20 is due to be
-// locked, and one locked form in four is due to be deleted. Form data has 0.4 KiB (70 %), 1 KiB, 4 KiB or 16 KiB (1 %).
+// Fills a database of the form service as some weeks of use would: with the forms of 20 tenants of very different
+// sizes, with ten definitions each. For every 100 drafts, there are ten forms in other statuses. One draft in 20 is due
+// to be locked, and one locked form in four is due to be deleted. Form data has 0.4 KiB (70 %), 1 KiB, 4 KiB or 16 KiB
+// (1 %).
 import pg from 'pg';
 
 export interface FillOptions {

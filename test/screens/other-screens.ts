@@ -1,5 +1,4 @@
-// Lists the pages of docs/screens/other.md. They are the pages outside the applicant's pages and the areas of the
-// console.
+// Lists the pages of docs/screens/other.md: all pages except the applicant's pages and the areas of the console.
 import type { Page } from 'playwright-core';
 
 export interface OtherScreen {

@@ -62,7 +62,7 @@ describe.each(views)('the page of a failed sign-in or logout, $name', (view: Vie
   const shown = isWriting || view.name === 'light' ? pageNames : longest;
 
   it('has no accessibility violation that axe finds, fits the screen, and has its language and title', async () => {
-    // axe is a script, and the pages' policy allows no scripts.
+    // Bypass the pages' content security policy, because it allows no scripts, and axe is a script.
     const page = await openPage({ colorScheme, locale, viewport, bypassCSP: true });
     const language = locale === 'fr-CA' ? 'fr' : 'en';
     for (const name of shown)

@@ -14,7 +14,7 @@ export const quantities = {
 export type Quantity = keyof typeof quantities;
 
 export interface Series {
-  /** The measured object, such as `forms-0`, `Redis` or `saves`. */
+  /** The measured object, such as `forms-0`, `Redis` or `requests: save`. */
   process: string;
   quantity: Quantity;
   points: Point[];

@@ -27,7 +27,7 @@ export interface ProbeOptions {
   world: World;
   /** Milliseconds between two samples. */
   interval: number;
-  /** One in this many samples collects garbage first, to measure the live memory. */
+  /** One sample in this many also collects garbage, to measure the live memory. */
   collectEvery: number;
 }
 

@@ -41,7 +41,7 @@ export interface SoakResult {
 }
 
 const calm = 'calm';
-/** Milliseconds between the end of one event (a fault, deployment, key rotation or expiry run) and the next event. */
+/** Milliseconds between the end of one event (a fault or a deployment) and the next event. */
 const pause = 20_000;
 /**
  * Milliseconds after a fault in which everything must work again. The duration of the canary requests without a fault

@@ -33,9 +33,9 @@ export const watchers = [
 export const registration = 'src/platform/registration.ts';
 
 /**
- * Returns the modules that run in at least two of three recordings of the same request. The first two requests are not
- * recorded, because they fill caches. Pauses let the log line of a request end before the next recording begins. If a
- * registration was checked during a recording, the recording is repeated.
+ * Returns the modules that run in at least two of three recordings of the same request. Two earlier recordings are
+ * discarded, because their requests fill caches. A pause after each request lets the process write the request's log
+ * line before the recording ends. If a registration was checked during a recording, the recording is repeated.
  */
 export async function recordRequest(
   recording: Recording,

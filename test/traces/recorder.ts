@@ -45,7 +45,7 @@ const server = createServer((socket) => {
   socket.on('error', () => undefined);
   socket.on('data', (command: Buffer) => socket.end(command.toString() === 'start' ? start() : take()));
 });
-// A child process inherits TRACE_SOCKET. It cannot listen there, so it is not recorded.
+// A child process inherits TRACE_SOCKET. It is not recorded, because its parent process already listens on this socket.
 server.on('error', () => undefined);
 server.listen(process.env.TRACE_SOCKET);
 server.unref();

@@ -41,7 +41,10 @@ export function documentedModules(page: string, name: string): string[] {
   return [...(textOf(page, name) ?? '').matchAll(/`((?:src|reconciler)\/[\w/.-]+\.ts)`/g)].map(([, path = '']) => path);
 }
 
-/** Returns the page with the modules of a trace replaced. Modules that stay keep their descriptions and their order. */
+/**
+ * Returns the page with the modules of a trace replaced. Modules that the page already lists keep their descriptions
+ * and their order.
+ */
 export function withTrace(page: string, { name, modules }: Trace): string {
   const text = textOf(page, name);
   if (text === undefined) throw new Error(`The page has no heading “### ${name}”`);

@@ -133,7 +133,7 @@ it('the restored installation has forgotten no deletion, no logout and no event'
   expect(await sessionStatus(handler, cookies)).toBe(401);
   expect((await signIn(world, handler.url)).csrf).not.toBe('');
 
-  // The restored database of the platform server must also contain the deletions after the backup.
+  // The applicants that were deleted after the backup must be deleted from the platform server's restored database too.
   const platformUrl = await postgres.createDatabase(randomUUID());
   await documented('" platform.dump', platformUrl);
   expect(await applicants(platformUrl)).toEqual(['erased@example.org', 'interrupted@example.org', 'kept@example.org']);

@@ -39,7 +39,7 @@ it('pods of both versions serve together, forwards and back, without a failed re
   await Promise.all([world.reconcile('old'), world.reconcile('new')]);
   await removePods(pods, 'old');
   await sleep(phase);
-  // The rollback: the old version runs on the schema of the new one.
+  // The rollback: the old version runs on the schema of the new version.
   await addPods(world, pods, 'old');
   await sleep(phase);
   await removePods(pods, 'new');

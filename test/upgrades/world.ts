@@ -73,7 +73,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const pools = byDatabase((index) => connect(created[index]?.url ?? ''));
   if (dump) {
     for (const name of databases) await pools[name].query(dump.sql[name]);
-    // Replace the connections, because a dump leaves its connection with an empty search path.
+    // Replace the connections, because the SQL of a dump leaves its connection with an empty search path.
     for (const name of databases) pools[name] = await reconnect(pools[name], databaseUrls[name]);
     await restoreRedis(redis, dump.redis);
   } else await migrate({ url: databaseUrls.access, directory: join(project, 'dev/access/migrations'), log });

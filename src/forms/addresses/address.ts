@@ -17,8 +17,8 @@ export function createAddressHashes(secret: string) {
 
   /**
    * Hashes one address. The prefix `applicant-address` makes this hash differ from the hash of the same address in
-   * `codes/code.ts`. The rows that count codes for an address are kept after the address's forms were deleted, and
-   * nobody can match these rows with the index.
+   * `codes/code.ts`. The rows that count codes for an address remain after the deletion of the address's forms. Because
+   * the hashes differ, nobody can match these rows with the index.
    */
   const hashOf = (tenantId: string, { channel, address }: Channel) =>
     hash('applicant-address', tenantId, channel, channel === 'email' ? normalEmail(address) : normalNumber(address));

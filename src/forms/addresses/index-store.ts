@@ -21,7 +21,7 @@ export interface WalkOptions {
   limit: number;
   /** Milliseconds from the end of a walk until the next walk may begin. */
   interval: number;
-  /** Milliseconds. The next walk also visits the forms that were younger than this at the end of the previous walk. */
+  /** An age in milliseconds. Forms that were younger at the end of a walk are visited again by the next walk. */
   overlap: number;
 }
 

@@ -44,7 +44,10 @@ export class UnansweredCall extends Problem {}
 export class UnsentCall extends Problem {}
 
 export interface FormApi {
-  /** Calls the API. Throws Problem if the status of the response is 400 or higher, UnansweredCall, or UnsentCall. */
+  /**
+   * Calls the API. Throws UnansweredCall, UnsentCall, or PlatformError if the account gets no token. Throws another
+   * Problem if the status of the response is 400 or higher.
+   */
   call(call: ApiCall): Promise<ApiAnswer>;
   close(): Promise<void>;
 }

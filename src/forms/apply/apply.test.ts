@@ -1,5 +1,5 @@
-// Tests the intake application over HTTP, with two browsers, the real identity provider and real mail. Only the cookie
-// of a browser that created a form or entered a code for it gives access to the form.
+// Tests the intake application over HTTP, with two browsers, the real identity provider and real mail. A browser has
+// access to a form only with the form's cookie, which it gets by creating the form or by entering a code for it.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApplicantBrowser, startTestApply, type TestApply } from '../../../test/support/apply.ts';
@@ -154,7 +154,7 @@ describe('a browser that has not entered a code', () => {
         status: 403,
         body: { type: 'urn:formgate:problem:invalid-code' },
       });
-    // The cookie opens the form in either case.
+    // The cookie opens the form, whether the id is written in lower or in upper case.
     for (const form of [id, id.toUpperCase()]) expect((await data(owner, form)).status, form).toBe(200);
   });
 

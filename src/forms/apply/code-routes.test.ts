@@ -1,5 +1,6 @@
 // Tests which browser can use a code if requests of one browser overlap, or while a key is being rotated. Also tests
-// which failed sends count. The form service's responses are scripted; claimed codes are stored in a real Postgres.
+// which failed sends count towards the limits. The form service's responses are scripted; claimed codes are stored in a
+// real Postgres.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

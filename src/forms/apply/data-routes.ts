@@ -81,7 +81,7 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
         async (answer) => {
           if (saveHashes && answer.etag) {
             const save = { formId, saveHashes, etag: answer.etag, now: clock() };
-            // The form service has saved the data. A failure would make the page retry, and the retry would get 412.
+            // The data is saved. If this request failed now, the page would retry it, and the retry would get 412.
             await store
               .keepSave(tenantId, save)
               .catch((error: unknown) => log.warn({ err: error }, 'save not recorded for retries'));

@@ -1,5 +1,5 @@
-// Counts the drafts that applicants create towards the limits of their address, tenant and process. A draft that the
-// form service refuses does not count.
+// Counts the drafts that applicants create towards four limits: per client address, per email address, per tenant and
+// in total. A draft that the form service refuses does not count.
 import type { Response } from 'express';
 import { networkOf } from '../../service/http/client-address.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -9,10 +9,10 @@ import { UnansweredCall } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 
 /**
- * Counts a draft towards the limits, unless the same request was already counted in this window. A repeated request
- * gets the same draft from the form service, so it must not count twice. `request` identifies the request. Returns a
- * function that takes the count back; call it if no draft was created. Throws Problem `too-many-requests` if a limit of
- * an address is reached, and `busy` if a shared limit is reached.
+ * Counts a draft towards the limits, unless the same request was already counted in the current window. A repeated
+ * request gets the same draft from the form service, so it must not count twice. `request` identifies the request.
+ * Returns a function that takes the count back; call it if no draft was created. Throws Problem `too-many-requests` if
+ * a limit of an address is reached, and `busy` if a shared limit is reached.
  */
 export async function countDraft(
   { store, hashes, draftLimits, metrics, clock, log }: ApplyRoutesOptions,

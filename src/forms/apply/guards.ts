@@ -63,7 +63,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     },
   };
 
-  /** Requires the cookie of the form in the path. */
+  /** Requires the cookie of the form that the path names. */
   const formCookie: Guard = {
     name: 'formCookie',
     admits: ['form'],

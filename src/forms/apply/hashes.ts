@@ -15,7 +15,7 @@ export function createApplyHashes(keys: KeyRing) {
     limit: (name: string, key: string) => hmacs(`${name}\0${key}`, 'apply limit')[0] ?? Buffer.alloc(0),
     /** One hash for each key of the ring, because pods order the keys differently during a rotation. */
     code: (formId: string, code: string) => hmacs(`${formId}\0${code}`, 'apply code'),
-    /** One hash for each key of the ring, in the same order as those of `code`. */
+    /** One hash for each key of the ring. The keys have the same order as for the hashes of `code`. */
     browser: (id: string) => hmacs(id, 'apply browser'),
     /** One hash for each key of the ring. The first is stored; all are looked up. */
     save: (browser: string, id: string) => hmacs(`${browser}\0${id}`, 'apply save'),

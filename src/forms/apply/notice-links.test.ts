@@ -40,7 +40,7 @@ describe('the warning mail', () => {
     const { mail, keep, remove, id } = await warned('fr');
     expect(mail.subject).toBe('Votre brouillon « Permit » sera bientôt verrouillé');
     expect(mail.html).toMatch(/^<!doctype html>\s*<html lang="fr">/);
-    // The public platform's notification service ignores the language when it formats a date, so the pattern differs.
+    // The public platform's notification service ignores the language when it formats a date.
     const date = isReferenceRun ? String.raw`\d{4}-\d\d-\d\d[.,]` : String.raw`\d+ \S+ \d{4}`;
     expect(mail.text).toMatch(new RegExp(`verrouillé le ${date}`));
     expect(mail.text).toMatch(new RegExp(`supprimé le ${date}`));

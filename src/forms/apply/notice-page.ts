@@ -29,7 +29,7 @@ nav { margin: 0 0 1rem; text-align: right; }
 const headers = {
   'Content-Security-Policy': pagePolicy(stylesheet, 'data:', "'self'"),
   // This policy hides the URL of the page, which contains the link, from other sites. It allows the referrer on this
-  // site, because browsers with `no-referrer` would not send Origin with the form.
+  // site: with `no-referrer`, browsers would send `Origin: null` with the HTML form, and the guard would reject it.
   'Referrer-Policy': 'same-origin',
   'X-Robots-Tag': 'noindex',
 };

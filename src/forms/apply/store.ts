@@ -1,5 +1,5 @@
 // Stores the intake application's own data: counts of created drafts, codes that a browser has used, and the last save
-// of a form. It does not use the tables of forms, so the intake application can move to another process with its own
+// of each form. It does not use the tables of forms, so the intake application can move to another process with its own
 // database.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 

@@ -74,9 +74,8 @@ export function sendWait(sent: readonly Date[], now: Date): number {
 
 /**
  * Returns the milliseconds until a code may be tried; 0 means now. `attempts` contains the wrong and the unfinished
- * attempts of the last hour. An unfinished attempt counts until its check ends, at most for a minute. If its check has
- * not ended by then, it is abandoned and counts as wrong for the rest of the hour, because its code may have been
- * wrong.
+ * attempts of the last hour. An unfinished attempt counts while its check runs. If the check does not end within a
+ * minute, the attempt is abandoned and counts as wrong for the rest of the hour, because its code may have been wrong.
  */
 export function attemptWait(attempts: readonly { attempted: Date; wrong: boolean }[], now: Date): number {
   const ends = attempts.map(({ attempted, wrong }) => {

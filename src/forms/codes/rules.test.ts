@@ -69,8 +69,8 @@ describe('a used code', () => {
     const code = await forms.code(id);
     const { subscriber, digest } = await keptCode(id);
     expect((await read(id, code)).status).toBe(200);
-    // Restores the digest of the used code, so that the notification service would accept it again. The public
-    // platform's notification service does not use up codes.
+    // Restores the digest of the used code, so that the notification service would accept the code again. The public
+    // platform's notification service does not use up codes, so there the digest is never removed.
     if (!isReferenceRun) expect((await keptCode(id)).digest).toBeNull();
     await database.query('UPDATE codes SET digest = $2 WHERE subscriber_id = $1', [subscriber, digest]);
     expect((await read(id, code, 'otherIntake')).status).toBe(403);

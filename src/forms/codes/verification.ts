@@ -1,8 +1,8 @@
-// Sends and verifies codes through the notification service, within Formgate's budgets. Used and empty codes are
-// rejected without a call to the notification service. If the service certainly did not check a code, the attempt does
-// not count. If the service's response was lost, the service may have checked the code: the attempt then counts once,
-// and the same code may be tried again. A send does not count if the code certainly was not sent. It counts if the code
-// may have been sent.
+// Sends and verifies codes through the notification service, within Formgate's budgets. Used codes are rejected without
+// a call to the notification service. If the service certainly did not check a code, the attempt does not count. If the
+// service's response was lost, the service may have checked the code: the attempt then counts once, and the same code
+// may be tried again. A send does not count if the code certainly was not sent. It counts if the code may have been
+// sent.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
 import { isUndecided, PlatformError } from '../../platform/platform-error.ts';
@@ -62,8 +62,8 @@ export function createVerification(options: VerificationOptions) {
 
     /**
      * Verifies a code. Resolves if the code is correct, or already has an open session for the account. Throws
-     * `invalid-code`, `code-required` for an empty code, `too-many-requests`, `unavailable` if other requests are still
-     * checking the same code, or PlatformError.
+     * `invalid-code`, `too-many-requests`, `unavailable` if other requests are still checking the same code, or
+     * PlatformError.
      */
     async verify(request: CodeRequest & { account: Account; code: string }): Promise<void> {
       const { form, code } = request;
@@ -180,7 +180,7 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
 
 /**
  * True if the notification service may have sent the code although the call failed. Status 500 means that the delivery
- * failed, and a status from 300 to 499 means that the service rejected the call; no code was sent then (decision 0085).
+ * failed. A status from 300 to 499 means that the call was rejected. In both cases, no code was sent (decision 0085).
  */
 function mayHaveSent(error: unknown): boolean {
   if (!(error instanceof PlatformError) || !isUndecided(error, 'notifications')) return false;

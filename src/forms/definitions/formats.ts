@@ -1,4 +1,4 @@
-// The formats of the public platform's form editor, in addition to those of JSON Schema.
+// The formats that the public platform's form editor uses in addition to those of JSON Schema.
 import type { Format } from 'ajv';
 
 /**
@@ -24,7 +24,7 @@ export function formFormats(urnPrefix: string): Record<string, Format> {
   };
 }
 
-/** A North American telephone number, or an international one that begins with a plus sign. */
+/** A North American telephone number, or an international number that begins with a plus sign. */
 const phone = /^(?:(?:\+?1[ .-]?)?\(?\d{3}\)?[ .-]?\d{3}[ .-]?\d{4}|\+(?:[ ().-]?\d){7,15})$/;
 /** A Canadian postal code. */
 const postalCode = /^[a-z]\d[a-z][ -]?\d[a-z]\d$/i;

@@ -17,7 +17,8 @@ export interface SchemaNotes {
 }
 
 /**
- * Maximum number of listed errors, and of listed warnings. A longer list would not help the reader, and takes memory.
+ * Maximum length of each list: errors, warnings and registers. A longer list would not help the reader, and would take
+ * memory.
  */
 const most = 100;
 

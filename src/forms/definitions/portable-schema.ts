@@ -1,6 +1,6 @@
-// Rewrites data schemas in the same way as the public platform's form service, so that definitions from there also work
-// here. Draft 4 becomes draft 7. If the options of a choice come from a register, its placeholder `enum: [""]` is
-// removed.
+// Rewrites data schemas in the same way as the public platform's form service, so that the definitions of that platform
+// also work here. Draft 4 becomes draft 7. If the options of a choice come from a register, the choice has the
+// placeholder `enum: [""]`, which is removed.
 import { type SchemaObject, visitSchemas } from './schema-tree.ts';
 
 const draft4 = /^https?:\/\/json-schema\.org\/draft-04\/schema#?$/;

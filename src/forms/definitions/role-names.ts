@@ -39,8 +39,8 @@ function registrationProblem(name: string, registered: (service: string) => Set<
 }
 
 /**
- * Returns a function that returns the roles of a service. It collects them once for each service, because a tenant's
- * documents and definitions may each have tens of thousands of roles.
+ * Returns a function that returns the roles of a service. The function collects the roles of a service only once,
+ * because a tenant's documents and definitions may each have tens of thousands of roles.
  */
 function registeredRoles(registrations: readonly unknown[]): (service: string) => Set<unknown> {
   const known = new Map<string, Set<unknown>>();

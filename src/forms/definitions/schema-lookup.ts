@@ -77,8 +77,8 @@ function referred({ root, schema }: Place): Place[] {
   if (!isObject(schema) || typeof schema.$ref !== 'string') return [];
   const [document = '', fragment = ''] = schema.$ref.split('#');
   const target = document === '' ? root : sharedSchema(document);
-  // The reference points to an anchor, or is invalid. The search then assumes that any value is allowed;
-  // `compileFaults` reports the invalid reference.
+  // If the reference points to an anchor or is invalid, the search assumes that any value is allowed. `compileFaults`
+  // reports the invalid reference.
   if (!target || (fragment !== '' && !fragment.startsWith('/'))) return [{ root, schema: true }];
   let found: unknown = target;
   for (const name of pathOf(fragment)) {

@@ -90,7 +90,7 @@ describe('a tenant with a hostile schema', () => {
       await validate(honest, {}, { tenantId: 'honest' });
       times.push(performance.now() - started);
     }
-    // The slowest of the measured times is ignored, because the machine may be busy for a moment.
+    // The slowest of the five measured times is ignored, because the machine may be busy for a moment.
     expect(times.toSorted((one, other) => one - other)[3]).toBeLessThan(jobMs);
     const problems = await Promise.all(hostile);
     expect(new Set(problems.map((problem) => (problem as { slug: string }).slug))).toEqual(
@@ -169,7 +169,7 @@ describe('generated hostile schemas', () => {
     const cases = fc.sample(hostile, 12);
     await validate(honest, {});
     // The main process parses and sends the large data. It must not validate the data, because validation would block
-    // the event loop for longer.
+    // the event loop for longer than parsing does.
     const own = await longestBlock(async () => {
       for (const { schema, data } of cases)
         expect(parseDefinition('d', { dataSchema: schema }).schemaText + JSON.stringify(data)).toBeDefined();

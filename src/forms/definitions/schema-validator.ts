@@ -83,19 +83,19 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
   return {
     /**
      * Returns the invalid fields of a form's data, at most 20. `data` is JSON text. Throws Problem `definition-invalid`
-     * if the schema is invalid or suspended. Throws `busy` if too many validations are waiting or this one has waited
-     * too long.
+     * if the schema is invalid or suspended. Throws `busy` if too many validations are waiting, or if this validation
+     * has waited too long.
      */
     validate,
 
-    /** Throws Problem `invalid-request` if there are invalid fields, and otherwise the same errors as `validate`. */
+    /** Throws Problem `invalid-request` if there are invalid fields. Also throws the errors of `validate`. */
     requireValid: async (form: FormOfSchema, definition: FormDefinition, data: string): Promise<void> =>
       refuseProblems(await validate(form, definition, data)),
 
     /**
      * Throws the same errors as `validate` if the data schema cannot be used, so that no applicant fills in a form that
      * cannot be submitted. Every creation of a form calls this function, so it caches the result, and concurrent calls
-     * share one check. If the check itself fails, the next call repeats it.
+     * share one check. If a check exceeds its limits or cannot run, the next call repeats it.
      */
     async requireUsable(tenantId: string, definition: FormDefinition): Promise<void> {
       const key = keyOf(tenantId, definition);
@@ -181,8 +181,8 @@ const longestMs = 3_600_000;
 
 /**
  * Suspends a schema after it exceeded its limits for three different forms. The first suspension lasts 60 s. Each
- * further excess doubles the duration, up to an hour. A success clears the schema's record. Each process keeps only the
- * records of its own validations, for a limited number of schemas.
+ * further suspension lasts twice as long as the one before, up to an hour. A success clears the schema's record. Each
+ * process keeps only the records of its own validations, for a limited number of schemas.
  */
 function createSuspensions(clock: Clock) {
   const records = new LRUCache<string, Entry>({ max: 10_000 });

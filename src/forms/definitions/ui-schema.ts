@@ -68,8 +68,8 @@ function visitCondition(condition: unknown, path: Path, visit: Visit): void {
 }
 
 /**
- * Returns the data schemas at the scope. Returns undefined and reports the scope if the data schema does not describe
- * it.
+ * Returns the data schemas at the scope. If the scope is not a path, or if the data schema does not describe the path,
+ * reports the scope and returns undefined.
  */
 function checkScope(scope: unknown, path: Path, { notes, places, root }: Visit): Place[] | undefined {
   const note = (detail: string) => {

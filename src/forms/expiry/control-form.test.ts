@@ -1,4 +1,5 @@
-// Tests the control form: each stage processes it, it leaves no trace, and it fails if the database refuses every form.
+// Tests the control form: each stage processes it, no trace of it remains, and the attempt fails if the database
+// refuses every form.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';

@@ -40,8 +40,8 @@ const quarantinedRow = `o.form_id = c.form_id AND o.not_before = 'infinity' AND 
  * The CTE `gone` returns the deleted forms. Foreign keys delete the forms' idempotency records and codes. The caller's
  * statement must write a `form-deleted` row with {@link deletionFacts}.
  *
- * The quarantined outbox rows of a deleted form are dropped, except `subscribe`, which becomes due again. The
- * notification service may already have a subscriber for the form. It may also accept the request now, because the
+ * The quarantined outbox rows of a deleted form are dropped, except `subscribe`, which becomes due again: the
+ * notification service may already have a subscriber for the form, and it may accept the request now, because the
  * request no longer contains the applicant's address.
  */
 export const deletionSql = (now: string) => `

@@ -48,7 +48,7 @@ export async function* listErasures(pool: Pick<pg.Pool, 'query'>, since: Date): 
 
 /**
  * Number of sequence numbers to skip. Without the skip, the restored database would give its next events the numbers of
- * the events that followed the backup. A consumer takes an event with a used key for a duplicate, and ignores it. No
+ * the events that followed the backup. A consumer ignores an event with a used idempotency key as a duplicate. No
  * installation writes this many events between two backups.
  */
 const skipped = 1_000_000_000;

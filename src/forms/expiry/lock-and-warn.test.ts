@@ -1,5 +1,5 @@
 // Tests at which age, to the millisecond, the applicant of a draft is warned and the draft is locked. Also tests which
-// outbox rows are written for them.
+// outbox rows the warning and the lock cause.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../../../test/support/expiry.ts';
 import { createBatches, nothing } from '../../../test/support/expiry-batch.ts';

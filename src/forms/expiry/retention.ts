@@ -22,7 +22,7 @@ export interface SkippedDefinition extends DefinitionKey {
   /**
    * `invalid`: the definition cannot be used. `failing`: the configuration service failed for this definition, but not
    * for all, for example because the document is too large or the tenant was removed. `unreadable`: the configuration
-   * service, or another service, failed.
+   * service is down, or another service failed.
    */
   reason: 'invalid' | 'failing' | 'unreadable';
   error?: unknown;
@@ -73,7 +73,7 @@ export function createRetentionReader(options: RetentionReaderOptions) {
     const prevented = [...found].filter(([, result]) => isPrevented(result)).map(([key]) => key);
     if (prevented.length === 0) return;
     await sleep(pause);
-    // If the definitions of a tenant opened the circuit, reading its other definitions may open the circuit again.
+    // Definitions of a tenant with failed reads are read last, because they may open the circuit again.
     const failed = [...found.values()].filter((result) => 'reason' in result && !isPrevented(result));
     const suspects = new Set(failed.map(({ tenantId }) => tenantId));
     const isSuspect = ({ tenantId }: DefinitionKey) => suspects.has(tenantId);

@@ -26,7 +26,7 @@ export const stages = ['warn', 'lock', 'delete'] as const;
 export type Stage = (typeof stages)[number];
 
 /**
- * Stages that can change a form without writing its outbox row. `warn` is no such stage, because a warning consists
+ * Stages that can change a form without writing its outbox row. The stage `warn` cannot, because a warning consists
  * only of its outbox row.
  */
 export type BareStage = Exclude<Stage, 'warn'>;

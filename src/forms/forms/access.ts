@@ -88,7 +88,7 @@ export function formRequestOf(response: Response, formId: string): FormRequest {
   return { caller: callerOf(response), tenantId: tenantOf(response).id, formId };
 }
 
-/** The Problem for a change that repeatedly lost a race against other changes. */
+/** The Problem for a request that repeatedly lost a race against changes of the form. */
 export function keepsChanging(): Problem {
   return new Problem('conflict', 'Other requests keep changing the form. Try again.');
 }

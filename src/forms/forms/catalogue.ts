@@ -109,8 +109,9 @@ export const requests = {
 } as const satisfies Record<string, ActionEntry>;
 
 /**
- * Operations of `POST /form/v1/forms/{formId}`. The policy lets an administrator request a status change in any status.
- * The change itself requires the status `from`; in other statuses, the service refuses it with 409 `conflict`.
+ * Operations of `POST /form/v1/forms/{formId}`. For `unlock`, `archive` and `to-draft`, the policy does not check the
+ * form's status. The change itself requires the status `from`; in other statuses, the service refuses it with 409
+ * `conflict`.
  */
 export const operations = {
   'send-code': {

@@ -115,7 +115,7 @@ async function prepare(
 }
 
 /**
- * Creates the form. A repeated request gets the response to the first one, even if the form could no longer be created.
+ * Creates the form. A repeated request gets the first response again, even if the form could no longer be created.
  */
 async function createOnce(options: FormRoutesOptions, prepared: Prepared): Promise<{ id: string }> {
   const { form, claim } = prepared;

@@ -1,4 +1,4 @@
-// Tests who may send bodies and form data that are expensive to read or validate, and which responses others get.
+// Tests who may send bodies and form data that are expensive to read or validate, and how other callers are refused.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';

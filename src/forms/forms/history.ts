@@ -34,8 +34,8 @@ export interface HistoryEntry {
 }
 
 /**
- * Maximum number of entries in a form's history. Each further entry replaces the oldest entry that is not one of the
- * `firstEntries`.
+ * Maximum number of entries in a form's history. Each further entry replaces the oldest entry after the first 20
+ * (`firstEntries`).
  */
 export const keptEntries = 100;
 const firstEntries = 20;
@@ -62,9 +62,9 @@ export function createPseudonyms(secret: string) {
 }
 
 /**
- * Returns the entries, oldest first. Adds missing entries that the form's columns imply: its creation, and a submission
- * or lock that happened before histories were kept. Recorded entries keep their order, even if the clocks of the pods
- * that recorded them differ.
+ * Returns the entries, oldest first. Adds missing entries that the form's columns imply: the form's creation, and a
+ * submission or lock that happened before histories were kept. Recorded entries keep their order, even if the clocks of
+ * the pods that recorded them differ.
  */
 export function historyOf(form: Form, rows: readonly HistoryRow[], pseudonyms: Pseudonyms): HistoryEntry[] {
   const creator = pseudonyms(form.id, form.issuer, form.createdBy.id);

@@ -40,7 +40,8 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
     async handle({ query: { mine, tenantId: _named, ...query } }, request, response) {
       const tenantId = tenantOf(response).id;
       const address = addressIn(request.get(addressHeader));
-      // The index is checked before the list is read, so that a list from a complete index misses no form.
+      // The index is checked before the list is read. Otherwise, the index could become complete after the list was
+      // read, and an incomplete list would seem complete.
       const searchIncomplete = address !== undefined && !(await addresses.isComplete());
       const addressHash = address && addresses.hashes.one(tenantId, address);
       const { issuer, subject, roles } = callerOf(response);
@@ -72,8 +73,8 @@ function addressIn(header: string | undefined): Channel | undefined {
 }
 
 /**
- * Decodes the header. Returns an empty text if the header is not ASCII: Node.js reads the bytes as Latin-1, whatever
- * encoding the client used.
+ * Decodes the header. Returns an empty text if the header is not ASCII, because Node.js reads the bytes as Latin-1 even
+ * if the client used another encoding.
  */
 function decoded(header: string): string {
   try {

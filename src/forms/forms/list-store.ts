@@ -5,8 +5,8 @@ import type { Form } from './form.ts';
 import { formColumns } from './store.ts';
 
 /**
- * The columns that can be filtered by a range of times. The keys are the beginnings of the criteria's names, such as
- * `lockedAfter`.
+ * The columns that can be filtered by a range of times. The names of the criteria begin with the keys: `locked` has the
+ * criteria `lockedAfter` and `lockedBefore`.
  */
 const ranges = {
   createDate: 'created',

@@ -94,7 +94,7 @@ async function sendCode(
   const { tenantId, formId } = formRequest;
   const { form, role } = await access.authorize('send-code', formRequest);
   const { channel, expires } = await verification.send({ form });
-  // The code is sent. A failure would make the caller retry, and the retry would get 429.
+  // The code is sent. If this request failed now, the caller would retry it, and the retry would get 429.
   await forms
     .recordSent({ tenantId, formId, now: clock(), by: authorOf(formRequest, role, pseudonyms) })
     .catch((error: unknown) => log.warn({ err: error }, 'sent code not recorded in the history'));

@@ -26,8 +26,8 @@ export function needsDefinition(action: Action, caller: Caller, form: Form | Tom
 
 /**
  * Returns the role in which the caller performs the action. Throws Problem `forbidden` if the caller has no role for
- * the action. If only the status prevents it, throws the conflict `form-locked` or `form-not-draft`. For `read-data`,
- * throws `forbidden` instead of `form-not-draft`.
+ * the action. If only the form's status prevents the action, throws the conflict `form-locked` or `form-not-draft`. For
+ * `read-data`, throws `forbidden` instead of `form-not-draft`.
  */
 export function decide(action: Action, caller: Caller, form: Form, definition: DefinitionRoles | undefined): FormRole {
   const roles = rolesOf(caller, form, definition);
@@ -107,8 +107,8 @@ function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Pro
   const onlyAssessor = roles.every((role) => role === 'assessor');
   if (status === 'Locked' && !onlyAssessor)
     return new Problem('form-locked', 'The form is locked; an administrator can unlock it.');
-  // No change of the status would make this read possible: a clerk may never read a submitted form, and an assessor may
-  // never read a draft. The problem is therefore not a conflict.
+  // The caller may never read a form in this status: a clerk may not read a submitted form, and an assessor may not
+  // read a draft. The problem is therefore not a conflict.
   if (action === 'read-data')
     return new Problem('forbidden', `The caller may not read the data of a form that is ${status}.`);
   return new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });

@@ -196,8 +196,8 @@ const criteriaText = z
   });
 
 /**
- * A cursor contains the creation time, the id and the status of the last item of the previous page. Clients must not
- * interpret its text.
+ * A cursor contains the creation time and the id of the last item of the previous page. For a list that is sorted by
+ * status, it also contains the item's status. Clients must not interpret its text.
  */
 export const cursor = z
   .string()

@@ -38,8 +38,8 @@ export interface OperationsOptions {
 
 const day = 86_400_000;
 /**
- * Milliseconds by which the lock of a draft must be overdue to be counted. A shorter delay is no sign of a fault,
- * because the reconciler may run only every few hours.
+ * A draft counts as overdue if its lock is overdue by more than this number of milliseconds. A shorter delay is no sign
+ * of a fault, because the reconciler may run only every few hours.
  */
 const lockGrace = day / 4;
 const shownRuns = 10;

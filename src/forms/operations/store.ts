@@ -31,7 +31,7 @@ export type OperationsStore = ReturnType<typeof createOperationsStore>;
 
 /** Counts stop at this number. */
 const mostCounted = 1_000;
-/** Number of due outbox rows that are searched for rows of one tenant, for each service that rows are delivered to. */
+/** Maximum number of due outbox rows that a count reads for each service to which rows are delivered. */
 const mostExamined = 10_000;
 /** Maximum number of a tenant's definitions whose forms are examined. */
 const mostDefinitions = 200;

@@ -14,13 +14,14 @@
 //   the id there.
 // - The process dies after its request to the service, before it records the acceptance. Another process claims the row
 //   again, and the user id leads to the same subscriber, whether or not the form still exists.
-// - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. The
-//   statement that records its acceptance finds neither a form nor a pending `form-deleted`. It therefore also writes
-//   the row that removes the subscriber.
+// - A process that lost its claim (it was suspended, or the network failed) creates a subscriber after `form-deleted`
+//   was accepted. The statement that accepts the `subscribe` row finds neither a form nor a pending `form-deleted`, so
+//   the statement also writes the row that removes the subscriber.
 // - The operation send-code creates the subscriber while the form is being deleted. The operation has claimed the
 //   `subscribe` row, as a delivery does, so all of the above applies.
 // - Two requests overlap at the service: the first one timed out in Formgate, but the service is still processing it.
-//   The form then has two subscribers, of which the outbox knows one. The removal finds the other by the user id.
+//   The form then has two subscribers, and the outbox knows only one of them. The removal finds the second one by the
+//   user id.
 // - The process dies after the service accepted `form-deleted` and before the acceptance is recorded. The event is sent
 //   again with the same idempotency key. One statement records the acceptance and writes the removal.
 // - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. When
@@ -99,8 +100,8 @@ async function sendEvent(row: OutboxRow<EventKind>, options: DeliveryOptions): P
 
 /**
  * Reads the definition if the event needs it (see the catalogue). Returns undefined if the definition is not
- * configured, or if the event does not require it. The definition of a deleted form may be invalid, because its event
- * contains no form data.
+ * configured, or if the event can be rendered without it. If the form was deleted, the definition may also be invalid,
+ * because the event then contains no form data.
  */
 async function readDefinition(
   row: OutboxRow<EventKind>,
@@ -142,10 +143,11 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
 const mostSubscribers = 10;
 
 /**
- * Removes the form's subscriber, then any other subscriber with the same user id (the form's URN). To find another one,
- * it requests a subscription without a channel. If a subscriber exists, the notification service returns it with its
- * addresses. Otherwise, the service rejects the request, or creates a subscriber without addresses, which is then
- * removed too. Callers without the role subscription-admin have no other way to look up a subscriber by user id.
+ * Removes the form's subscriber, then any other subscriber with the same user id (the form's URN). To find another
+ * subscriber, the function requests a subscription without a channel. If a subscriber exists, the notification service
+ * returns it with its addresses. Otherwise, the service rejects the request, or creates a subscriber without addresses,
+ * which is then removed too. Callers without the role subscription-admin cannot look up a subscriber by user id in
+ * another way.
  */
 async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promise<Delivered> {
   const { notifications, urns } = options;

@@ -1,7 +1,7 @@
 // The outbox dispatcher, which runs in every pod of the form service. It delivers outbox rows to the platform at least
 // once, and in order per form. Each service has a separate queue, so that an outage of one service does not stop the
-// others. All queues share one throttle. A row stays in the outbox until its service accepts it, or until repeated
-// refusals quarantine it.
+// others. All queues share one throttle. A row is retried until its service accepts it, or until repeated refusals
+// quarantine it.
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Deliver } from './delivery.ts';
@@ -58,8 +58,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     for (const queue of queues) queue.nudge();
   };
   for (const service of deliveryServices) {
-    // The events of a form wait for its `subscribe` row. When the notification service accepts such a row, all queues
-    // are nudged, because rows of the other queues may have become due.
+    // The events of a form wait for its `subscribe` row. When the notification service accepts a row, all queues are
+    // nudged, because rows of the other queues may have become due.
     const onAccepted = service === 'notifications' ? nudge : undefined;
     queues.push(createQueue({ ...options, service, pace, throttle, failures, onAccepted }));
   }

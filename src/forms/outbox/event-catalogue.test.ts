@@ -100,7 +100,7 @@ describe('the catalogue of events', () => {
     });
   });
 
-  // Other files may name the kinds that they write. If a file names most kinds, it contains a second list.
+  // Other files may name the kinds that they write. A file that names more than three kinds contains a second list.
   it('is the only list of kinds in the code, apart from the operations that send events', () => {
     const named = (text: string) => eventKinds.filter((kind) => text.includes(`'${kind}'`)).length;
     const lists = listFiles(root, ['src', 'reconciler'], '.ts')

@@ -38,9 +38,9 @@ export interface EventEntry {
   notice?: NoticeTemplates;
   /**
    * How delivery depends on the form's definition. `unused`: it does not. `optional`: the event contains the definition
-   * if it can be read. `readable`: delivery waits until the definition can be read, even if it is invalid. `usable`:
-   * delivery also waits until the definition is valid, because the definition decides whether the payload contains form
-   * data.
+   * if it can be read. `readable`: delivery waits until the definition can be read, and accepts an invalid definition.
+   * `usable`: delivery also waits until the definition is valid, because the definition decides whether the payload
+   * contains form data.
    */
   definition: 'unused' | 'optional' | 'readable' | 'usable';
 }

@@ -93,7 +93,7 @@ export const definition: Field = {
   render: ({ definition: known }) => renderDefinition(known),
 };
 
-/** The submitted form data. Null if the definition does not ask for it. */
+/** The submitted form data. Null if the event must not contain it (see `wantsData`). */
 export const formData: Field = { schema: optionalObject, render: ({ data }) => data };
 
 /** Returns the language of the applicant as it is stored with the form. */

@@ -94,9 +94,9 @@ export function createQueue(options: QueueOptions): Queue {
   }
 
   /**
-   * Returns the number of rows to claim now. Returns 0 until half of `capacity` plus `ahead` is free, because a few
-   * large claims cost less than many small ones. While the service is down, returns 1 if no row is being delivered or
-   * settled, and otherwise 0.
+   * Returns the number of rows to claim now. Returns 0 until half of the sum of `capacity` and `ahead` is free, because
+   * a few large claims cost less than many small ones. While the service is down, returns 1 if no row is being
+   * delivered or settled, and otherwise 0.
    */
   function batchSize(): number {
     const [most, busy] = [pace.capacity + pace.ahead, deliveries.running() + settlements.size()];

@@ -82,8 +82,8 @@ const recordsSql = (rows: readonly object[], columns: string) =>
 /**
  * The end of a statement whose CTE `done` returns the settled rows. For each `form-deleted`, it removes the actors'
  * names from the form's earlier rows, and inserts the rows that remove the subscriber and the files. The row for the
- * subscriber comes first, so that a file that cannot be deleted does not delay it. `more` is SQL that selects further
- * rows to insert.
+ * subscriber comes first, so that a file that cannot be deleted does not delay the removal of the subscriber. `more` is
+ * SQL that selects further rows to insert.
  */
 const removalsSql = ({ removal, noticesUntil, deleteFiles }: Settlement, more = '') => `
 nameless AS (

@@ -55,7 +55,7 @@ export function createThrottle({ rates, traffic, now = () => performance.now() }
 
 /** Observes whether this process serves requests, by counting the requests of Node's HTTP servers. */
 export interface Traffic {
-  /** True if more requests came in during the last second than health probes and metrics scrapes explain. */
+  /** True if more requests came in during the last second than health probes and metrics scrapes send. */
   isServing(): boolean;
   close(): void;
 }

@@ -6,8 +6,8 @@ import { programFile } from '../../service/program-files.ts';
 import type { PageName } from './page.ts';
 
 /**
- * `web/build.ts` writes one folder for each page here. The folder contains `index.html`, `assets` and compressed
- * copies.
+ * `web/build.ts` writes one folder for each page into this directory. The folder contains `index.html`, `assets` and
+ * compressed copies.
  */
 export const pagesDirectory: string = programFile('web/dist');
 

@@ -1,6 +1,6 @@
-// Creates and releases quarantined notices. A notice is quarantined if its form was locked or deleted without an outbox
-// row, because Postgres refused the row. The quarantine entry contains the facts of the row, and a release writes the
-// row.
+// Creates and releases quarantined notices. If Postgres refuses the outbox row of a lock or a deletion, the reconciler
+// changes the form without the row, and the notice is quarantined. The quarantine entry contains the facts of the
+// missing row, and a release writes the row.
 import type pg from 'pg';
 import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { putInQuarantine, type ReleasedItem } from '../../service/quarantine/quarantine-store.ts';

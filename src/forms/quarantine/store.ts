@@ -1,5 +1,5 @@
 // The quarantine of the form service. It contains forms that the expiry cannot change, outbox rows that cannot be
-// delivered, and core clients that cannot be written.
+// written or delivered, and core clients that the reconciler cannot write.
 import type { Clock } from '../../service/clock.ts';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';

@@ -14,16 +14,14 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
   const withLock = lockWith(hold);
   return {
     /**
-     * Creates a register. Throws Problem `conflict` if the register exists. If only parts of it exist, adds the missing
-     * parts.
+     * Creates a register. Throws Problem `conflict` if the register exists. If only parts of it exist, replaces these
+     * parts and adds the missing parts.
      */
     create: async (name: string, { description, entries }: Content, call: Call): Promise<Register> => {
       requireFit(entries);
       return withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());
         if (registerOf(name, parts)) throw new Problem('conflict', 'A register with this name exists.');
-        // Removes a leftover definition before writing the entries. Otherwise, its anonymousRead could expose the
-        // entries, and its schema would apply to them.
         const complete = async () => {
           const written = await publish(store, name, entries, parts, step);
           await afterChange('the entries', async () => {
@@ -33,6 +31,8 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
           return toRegister(name, description, written);
         };
         if (!parts.definition) return complete();
+        // Removes the leftover definition before the entries are written. Otherwise, the definition's anonymousRead
+        // could expose the entries, and its schema would apply to them.
         await lock.lockDefinitions();
         await store.removeDefinition(name, step());
         return afterChange('the removal of a left-over definition', complete);

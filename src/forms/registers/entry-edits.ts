@@ -12,9 +12,9 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
   const withLock = lockWith(hold);
   return {
     /**
-     * Passes the current entries to `work`, and writes the entries that it returns. Writes nothing if both lists are
-     * equal. Throws the errors of `work`, Problem `not-found`, and `invalid-request` if the new entries are too many or
-     * too large.
+     * Passes the current entries to `work`, and writes the entries that `work` returns. Writes nothing if both lists
+     * are equal. Throws the errors of `work`, and Problem `not-found`. Throws `invalid-request` if the new entries
+     * break a rule or are too many or too large, and `body-too-large` if only the body of the write would be too large.
      */
     edit: <T extends { entries: readonly unknown[] }>(
       name: string,

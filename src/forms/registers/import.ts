@@ -48,7 +48,7 @@ export function importTable(table: Table, existing: readonly unknown[], options:
 
 /**
  * Reads the rows, and stops when the entries are too large for a register. Each entry repeats the names of the columns,
- * so a table with a long name may become thousands of times larger.
+ * so the entries of a table with a long column name may be thousands of times larger than the table.
  */
 function imported(table: Table, toEntry: (row: Row) => unknown, keyField: string): Map<string, unknown> {
   const entries = new Map<string, unknown>();

@@ -34,7 +34,7 @@ export interface ReferenceOptions {
 const maxReferences = 1_000;
 /**
  * Maximum length of all references, in characters. Pointers repeat the names of the members that contain a URN, so
- * without this limit a UI schema with one long name would need a thousand times its size.
+ * without this limit the references of a UI schema with one long member name could be a thousand times its size.
  */
 const maxCharacters = 1_048_576;
 /** Number of members that are visited before the event loop may handle other work. A step takes about a millisecond. */

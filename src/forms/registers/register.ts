@@ -57,8 +57,8 @@ export function registerOf(name: string, parts: Parts): Register | undefined {
 }
 
 /**
- * Returns the entries that forms use: those of the active revision, else those of the latest one. Undefined if they are
- * not an array.
+ * Returns the entries that forms use: the entries of the active revision or, if no revision is pinned, of the latest
+ * revision. Returns undefined if these entries are not an array.
  */
 export function entriesOf({ latest, active }: Parts): readonly unknown[] | undefined {
   const configuration = (active ?? latest)?.configuration;
@@ -101,8 +101,8 @@ function parseDefinition(value: unknown): Definition {
 
 /**
  * Returns the definition of a new register (draft-07). Its schema accepts an array of strings or an array of objects,
- * so that an update can change from one to the other. It does not accept a mixture of both. This API never sets
- * `anonymousRead`.
+ * so that an update can replace strings with objects and objects with strings. The schema does not accept a mixture of
+ * both. This API never sets `anonymousRead`.
  */
 export function newDefinition(description: string): Record<string, unknown> {
   const anyOf = [{ items: { type: 'string' } }, { items: { type: 'object' } }];

@@ -1,5 +1,5 @@
-// Checks the database of a process: the database must be reachable, accept writes, allow enough connections, and have
-// either the schema of the process or no schema yet.
+// Checks the database of a process. The database must be reachable, have a supported Postgres version, accept writes
+// and allow enough connections. The process must be able to use the schema, or to create or migrate it.
 import pg from 'pg';
 import { explainDatabaseFailure, isOutage } from '../../service/postgres/database-failure.ts';
 import { inspectSchema, type SchemaState } from '../../service/postgres/schema-state.ts';
@@ -9,7 +9,7 @@ export interface DatabaseCheckOptions {
   url: string;
   /** Folder of the migrations of the process that owns the database. */
   directory: string;
-  /** Name of the process that creates the schema, if another process than the checked one does so. */
+  /** Name of the process that creates the schema. Undefined if the checked process itself creates it. */
   owner?: string | undefined;
   /** Maximum number of connections that one process opens. */
   connections: number;

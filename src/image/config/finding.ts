@@ -23,7 +23,7 @@ export interface Report {
   findings: Finding[];
 }
 
-/** Returns 0 if there are no errors, 1 if a setting is wrong, and otherwise 3 if a dependency could not be reached. */
+/** Returns 1 if a setting is wrong, otherwise 3 if a dependency gave no usable response in time, otherwise 0. */
 export function exitCodeOf(reports: readonly Report[]): number {
   const severities = reports.flatMap(({ findings }) => findings.map(({ severity }) => severity));
   if (severities.includes('error')) return 1;

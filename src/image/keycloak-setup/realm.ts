@@ -37,8 +37,8 @@ export class Realm {
 
   async ensure(): Promise<void> {
     if (await this.#api.read(this.#path)) return;
-    // With these settings, Keycloak refuses the second use of a refresh token, which is a sign of theft (RFC 9700
-    // section 4.14.2).
+    // With these settings, Keycloak refuses the second use of a refresh token, because a second use is a sign of theft
+    // (RFC 9700 section 4.14.2).
     const settings = { revokeRefreshToken: true, refreshTokenMaxReuse: 0 };
     await this.#api.write('POST', '', { realm: this.#name, enabled: true, ...settings });
     this.#created('the realm');
@@ -91,8 +91,8 @@ export class Realm {
   }
 
   /**
-   * Puts the services into the audience of every person's token, even if the person has no role in these services
-   * (docs/keycloak.md).
+   * Puts the services into the audience of every token of a client that is created later, even if the token's user has
+   * no role in these services (docs/keycloak.md).
    */
   async audiences(scope: string, services: readonly string[]): Promise<void> {
     const scopes = async () => (await this.#api.read<Named[]>(`${this.#path}/client-scopes`)) ?? [];

@@ -17,7 +17,7 @@ export interface SetupReport {
   keep(name: string, value: string): void;
 }
 
-/** Throws SetupError. */
+/** Throws SetupError if Keycloak cannot be reached or responds with an error. */
 export async function setUpKeycloak(api: AdminApi, options: SetupOptions, report: SetupReport): Promise<void> {
   const urns = createUrns(options.urnPrefix);
   await setUpCore(api, urns, report);

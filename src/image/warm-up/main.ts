@@ -6,8 +6,8 @@ import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { programFile, programModule } from '../../service/program-files.ts';
 
-// Imports every shared module of the bundle. A running process loads some of them late: to migrate a database, to send
-// a mail, or if a collector is configured.
+// Imports every shared module of the bundle. A running process loads some of them only when it needs them: to migrate a
+// database, to send a mail, or to send traces to a collector.
 const shared = programFile('src/chunks');
 for (const name of readdirSync(shared)) await import(join(shared, name));
 flushCompileCache();

@@ -19,7 +19,7 @@ export interface CodePlace {
 /** The stored record of a code. `digest` is null after the code was used or has failed too often. */
 export interface SentCode {
   digest: Buffer | null;
-  /** Identifies the check that used the code. Null if that check cannot be repeated. */
+  /** Identifies the check that used the code. Null if the code is unused, or if that check cannot be repeated. */
   verifiedCheck: Buffer | null;
   expires: Date;
   failures: number;

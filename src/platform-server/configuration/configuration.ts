@@ -54,9 +54,10 @@ export function applyEdit(latest: unknown, edit: Edit): unknown {
 
 /**
  * Merges each top-level key as the contract requires. Two objects are merged one level deep. An array of strings is
- * appended. Of an array of objects, only the first object is used: it replaces the element with the same `url`, or is
- * appended if no element has that `url`. Two objects without `url` count as the same. Any other value replaces the
- * current one.
+ * appended to the current array. Of an array of objects, only the first object is used: it replaces the element with
+ * the same `url`, or is appended if no element has that `url`. Elements without `url` count as having the same `url`.
+ * Null leaves a current object unchanged, and throws EditError for any other current value. In all other cases, the
+ * new value replaces the current one.
  */
 export function mergeUpdate(latest: unknown, update: JsonObject): JsonObject {
   if (latest !== undefined && !isObject(latest)) throw new EditError('The value is not an object. Use REPLACE.');

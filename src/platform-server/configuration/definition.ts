@@ -21,7 +21,8 @@ export function definitionKeys(namespace: string, name: string): [string, string
 
 /**
  * Chooses the definition of a configuration. `found` contains the entries for its keys: first `[specific, general]`
- * from core configuration, then the same two from the tenant's configuration. Entries without a schema are ignored.
+ * from core configuration, then `[specific, general]` from the tenant's configuration. Entries without a schema are
+ * ignored.
  */
 export function chooseDefinition(found: unknown[]): Definition | undefined {
   const entry = found.find((candidate) => isObject(candidate) && candidate.configurationSchema !== undefined);

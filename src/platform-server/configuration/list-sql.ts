@@ -7,7 +7,7 @@ const maxPageBytes = 8 * 1_048_576;
 export interface PageOptions<After> {
   /** Maximum number of rows. */
   top: number;
-  /** The last row of the previous page. */
+  /** The position of the last row of the previous page. Undefined for the first page. */
   after: After | undefined;
   criteria: Criteria | undefined;
   /** Maximum size of the values. A page has at least one row, even if its value is larger. */

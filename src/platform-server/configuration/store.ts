@@ -201,7 +201,7 @@ function createWrites(rows: Rows) {
       );
     },
 
-    // Each revision counts as at least 1 KiB, which limits a tenant's revisions, so that the sum stays fast.
+    // Each revision counts as at least 1 KiB. This limits the number of a tenant's revisions, so the sum stays fast.
     /** Returns the compressed size of all values of a tenant in Postgres. Reads no value. */
     async storedBytes(scope: Scope): Promise<number> {
       const [row] = await rows<{ bytes: string | null }>(

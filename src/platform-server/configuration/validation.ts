@@ -73,7 +73,7 @@ export function schemaFault(text: string): string | undefined {
   }
 }
 
-/** Creates a new Ajv instance for each schema, so that equal `$id`s of different tenants do not conflict. */
+/** Compiles each schema with a new Ajv instance, so that equal `$id`s of different tenants do not conflict. */
 function compile(schema: boolean | object): ValidateFunction {
   const code = { regExp: schemaPatterns(true) };
   const ajv = new Ajv({ strict: false, useDefaults: true, logger: false, code });

@@ -36,10 +36,11 @@ export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
 export function createDeliveryStore(database: Queryable) {
   return {
     /**
-     * Creates the deliveries of an event to the subscribers of a notification type, with their jobs, and returns their
-     * number. A subscription without criteria matches every event. Otherwise, at least one of its criteria must match.
-     * A criterion matches if its correlation id is absent or equals the event's, and if the event's context contains
-     * its context. If a tenant has many waiting deliveries, further ones get a lower priority.
+     * Creates the deliveries of an event to the subscribers of a notification type, and a job for each delivery.
+     * Returns the number of deliveries. A subscription without criteria matches every event. Otherwise, at least one of
+     * its criteria must match. A criterion matches if its correlation id is absent or equals the event's, and if the
+     * event's context contains every member of the criterion's context. If a tenant has many waiting deliveries,
+     * further ones get a lower priority.
      */
     async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {
       const { rowCount } = await database.query(
@@ -63,7 +64,7 @@ export function createDeliveryStore(database: Queryable) {
       return rowCount ?? 0;
     },
 
-    /** Returns the state of a delivery. Earlier notices do not delay it if they or their events are in quarantine. */
+    /** Returns the state of a delivery. An earlier notice or event that is quarantined does not delay it. */
     async stateOf(delivery: Delivery): Promise<DeliveryState> {
       const { rows } = await database.query<{ early: boolean }>(
         `SELECT EXISTS (SELECT FROM deliveries earlier WHERE earlier.subscriber_id = own.subscriber_id
@@ -81,7 +82,8 @@ export function createDeliveryStore(database: Queryable) {
 
     /**
      * Adds another job for a delivery whose job is running. The new job runs after 2 s or more. The pause grows with
-     * the number of the tenant's waiting deliveries, so that a tenant causes at most 100 such jobs a second.
+     * the number of the tenant's waiting deliveries, up to 6,000. Up to that number, a tenant causes at most 100 such
+     * jobs a second.
      */
     async postpone(delivery: Delivery): Promise<void> {
       await database.query(

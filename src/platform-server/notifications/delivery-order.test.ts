@@ -1,4 +1,4 @@
-// Tests that the notices about a form reach a subscriber in the order of its events, even if one notice is delayed.
+// Tests that the notices about a form reach a subscriber in the order of the form's events, even if one is delayed.
 import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';

@@ -180,8 +180,8 @@ describe('a failure of the mail server', () => {
 
     const back = await startTestMailbox({ port: mailbox.port });
     onTestFinished(() => back.close());
-    // Makes the jobs due immediately. Otherwise, the test would wait for their retries, and the pauses between these
-    // grow with each failure.
+    // Makes the jobs due immediately. Otherwise, the test would wait for their retries, and the pause before a retry
+    // grows with each failure.
     await database.query('UPDATE graphile_worker._private_jobs SET run_at = now()');
     await settled(database);
     const recipients = back

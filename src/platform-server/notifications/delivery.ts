@@ -1,7 +1,7 @@
 // The jobs that deliver notices. One job routes an event to its subscribers; another delivers a notice to one
-// subscriber. Jobs contain only ids. The address and the text are looked up when the mail is sent. If a job runs twice,
-// the event is still routed only once, and the repeated mail has the same Message-ID. The notices about one form reach
-// a subscriber in the order of the form's events.
+// subscriber. Jobs contain only ids and the trace of a request. The address and the text are looked up when the mail is
+// sent. If a job runs twice, the event is still routed only once, and both mails have the same Message-ID. The notices
+// about one form reach a subscriber in the order of the form's events.
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
@@ -41,7 +41,8 @@ export interface DeliveryOptions {
   metrics: Metrics;
   mailer: Mailer;
   /**
-   * Renders a notice. Throws RenderFailure if the template is invalid or too slow. `tenant` is the owner of the event.
+   * Renders a notice. Throws RenderFailure if the template is invalid, or exceeds the limit of time or memory. `tenant`
+   * is the owner of the event.
    */
   render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
   eventsIn(database: Queryable): NoticeEvents;
@@ -102,8 +103,8 @@ interface Target {
 }
 
 /**
- * Returns the recipient and the template. Returns undefined if the type, the template or the subscriber is missing, or
- * if the subscriber has no usable channel.
+ * Returns the recipient and the template. Returns undefined if the event, the type, the template or the subscriber is
+ * missing, or if the subscriber has no usable channel.
  */
 async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<Target | undefined> {
   const event = await options.eventsIn(options.pool).find(delivery.event);

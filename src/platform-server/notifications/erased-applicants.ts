@@ -1,5 +1,5 @@
-// Deletes the subscribers of deleted forms again after a restore of this server's database from a backup. The form
-// service had removed them together with the forms.
+// Deletes the subscribers of deleted forms again after this server's database was restored from a backup. The form
+// service had removed these subscribers together with the forms, but the backup still contains them.
 import type pg from 'pg';
 import { createUrns } from '../../service/urn.ts';
 

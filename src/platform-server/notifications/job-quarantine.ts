@@ -1,5 +1,5 @@
-// Quarantines events that cannot be routed and notices that cannot be delivered because of their own content.
-// Quarantine ends the job and keeps the event or delivery. A release creates a new job.
+// Quarantines an event or a notice if its own content makes its routing or delivery fail. Quarantine ends the job and
+// keeps the event or delivery. A release creates a new job.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -23,8 +23,8 @@ import { type Delivery, deliveryJobKey } from './deliveries-store.ts';
 /** Number of failures after which an item is quarantined. Eight attempts, with their pauses, take half an hour. */
 const limit = 8;
 /**
- * The number of failures of a released delivery. The number exceeds `limit`, so the next failure quarantines the
- * delivery again.
+ * The number of failures that a release stores for a delivery. The number exceeds `limit`, so the next failure
+ * quarantines the delivery again.
  */
 const releasedFailures = 1_000;
 

@@ -49,7 +49,7 @@ export const notificationsHome = { namespace: 'platform', name: 'notification-se
 export type Template = z.output<typeof templateSchema>;
 export type NotificationType = z.output<typeof typeSchema>;
 
-/** The keys of the tenant's document that do not name notification types. */
+/** Matches the keys of the configuration that do not name notification types. */
 const notTypes = /^(email|contact)/;
 
 /** Returns the core notification types and the tenant's notification types, keyed by id. Ignores invalid entries. */

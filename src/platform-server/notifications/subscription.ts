@@ -15,8 +15,8 @@ export interface Subscriber {
 }
 
 /**
- * A criterion matches events by their correlation id and their context keys. A criterion without either matches every
- * event.
+ * A criterion matches events by their correlation id and the members of their context. A criterion without a
+ * correlation id and without context members matches every event.
  */
 export interface Criterion {
   description?: string | undefined;

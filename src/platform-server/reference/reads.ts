@@ -1,7 +1,7 @@
 // Reads configuration in the same way as the reference implementation. A list reads its entries one after another. It
 // sorts only the first page, and fails above 16 MiB, the maximum size of a document in that implementation's database.
-// The other services cache core configuration, and cache its absence too. They do not notice changes until the cache
-// entry expires.
+// The event service and the notification service cache core configuration, and cache its absence too. They do not
+// notice changes until the cache entry expires.
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';

@@ -1,7 +1,7 @@
 // Watches whether this process can reach its identity provider. Requests the discovery document of the realm core every
-// ten seconds, and two seconds after a failed request. Calls on behalf of users would not show an outage reliably. They
-// may fail for only one realm, client or issuer of TENANT_ISSUERS. In a period without such calls, an outage or its end
-// would go unnoticed.
+// ten seconds, and two seconds after a failed request. Calls on behalf of users would not show an outage reliably: a
+// call may fail because of a single realm, client or issuer of TENANT_ISSUERS. In a period without such calls, an
+// outage or its end would go unnoticed.
 import type http from 'node:http';
 import { get as getByHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,8 +28,8 @@ export interface IdentityProviderWatchOptions {
 
 const usualPace: WatchPace = { interval: 10_000, retry: 2_000, timeout: 5_000 };
 /**
- * Number of consecutive failed requests after which the identity provider counts as unreachable. A single failure does
- * not suffice, because the restart of one replica may cause it.
+ * Number of consecutive failed requests after which the identity provider counts as unreachable. One failed request
+ * is not enough, because the restart of one replica may cause it.
  */
 const mostFailures = 2;
 

@@ -80,7 +80,7 @@ function isForSignatures(key: unknown, algorithms: readonly string[]): key is Pu
  * of the set unusable.
  */
 async function usableKey(key: PublishedKey): Promise<jose.JWK[]> {
-  // A symmetric or private key must not be published. A published one is ignored.
+  // A symmetric or private key must not be published. If the provider publishes one, it is ignored.
   if ('d' in key || 'k' in key) return [];
   try {
     await jose.importJWK(key, key.alg ?? curves[key.crv ?? ''] ?? keyTypes[key.kty]);

@@ -10,8 +10,8 @@ export interface KeyPace {
   /** Minimum time between the starts of two downloads of one realm. */
   spacing: number;
   /**
-   * Time after the start of a download that lacked a token's key. During this time, tokens with the same key cause no
-   * further download.
+   * Time after the start of a download that did not contain a token's key. During this time, tokens that name this key
+   * cause no further download.
    */
   missed: number;
   /** Age at which keys are downloaded again in the background. */

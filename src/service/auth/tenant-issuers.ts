@@ -1,13 +1,13 @@
 // Maps tenants to issuers outside the platform's identity provider (TENANT_ISSUERS). Only the operator sets this
 // mapping; no request can change it. Each tenant has exactly one issuer, so that no other issuer can issue tokens for
-// its people.
+// the people of the tenant.
 
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { fetchFromProvider } from './provider-fetch.ts';
 
 export interface TenantIssuers {
-  /** Returns the issuer of the tenant with this realm, exactly as its tokens state it. */
+  /** Returns the issuer of the tenant with this realm, exactly as the tokens of this issuer state it. */
   issuerOf(realm: string): string | undefined;
   /** Returns the realm of the tenant with this issuer, which must match exactly (OpenID Connect Core 3.1.3.7). */
   realmOf(issuer: string): string | undefined;

@@ -62,7 +62,7 @@ it('a body that takes long but arrives at the minimum rate is read', async () =>
   const result = Promise.withResolvers<Buffer>();
   const socket = await startServer((body) => result.resolve(body));
   socket.write(head(15_000));
-  // 5,000 bytes every 100 ms need 300 ms, which is more than the 200 ms that a silent client has.
+  // The body takes 300 ms to arrive. A silent client would be refused after 200 ms.
   for (let part = 0; part < 3; part += 1) {
     await delay(100);
     socket.write('x'.repeat(5_000));

@@ -6,14 +6,14 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { Problem } from './problem.ts';
 import type { ProblemSlug } from './problem-types.ts';
 
-/** The minimum rate of a body: its average since the request began, without the first `grace` milliseconds. */
+/** The minimum average rate of a body since its reading began, not counting the first `grace` milliseconds. */
 export interface MinimumRate {
   bytesPerSecond: number;
   grace: number;
 }
 
 /**
- * Reading stops at a slower body, because its request would keep memory or a slot of a queue from other requests.
+ * A slower body is refused, because its request would occupy memory or a slot of a queue that other requests need.
  * Almost all mobile connections are faster. Without this limit, a client that sends a byte now and then could keep the
  * memory and the slot for 300 s, Node's own limit.
  */
@@ -139,7 +139,7 @@ export interface ByteCollector {
 /**
  * Creates a collector, which copies the chunks of a body into one buffer. If the chunks were kept instead, the Buffer
  * object of each chunk would take about 500 bytes, even for a single byte. `expected` is the announced length. The
- * buffer doubles as bytes arrive, so it is never larger than 64 KiB or twice the bytes so far.
+ * buffer doubles as bytes arrive, so its size never exceeds the larger of 64 KiB and twice the bytes so far.
  */
 export function createByteCollector(expected = 0): ByteCollector {
   let first: Uint8Array | undefined;

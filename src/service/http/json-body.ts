@@ -1,7 +1,7 @@
-// Reads the JSON body of a request. Unlike JSON.parse, the reader rejects text that is not UTF-8, NUL and lone
-// surrogates (Postgres cannot store them), numbers that a double cannot hold exactly (RFC 7493 section 2.2), deep
-// nesting, repeated names in an object (section 2.3), and names that reach a prototype. The reader checks the text
-// itself, because the text is stored, not the parsed value.
+// Reads the JSON body of a request. Unlike JSON.parse, the reader rejects NUL and lone surrogates (Postgres cannot
+// store them), text that is not UTF-8, numbers that a double cannot hold exactly (RFC 7493 section 2.2), deep nesting,
+// repeated names in an object (section 2.3), and names that reach a prototype. The reader checks the text and not only
+// the parsed value, because Formgate stores the text.
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { inspectJson } from '../json-parser.ts';

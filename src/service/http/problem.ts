@@ -62,7 +62,7 @@ export function jsonPointer(path: readonly PropertyKey[]): string {
   return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
-/** Returns one field error per issue, and one per unknown field. */
+/** Returns one field error per issue. An issue about unknown fields becomes one field error per unknown field. */
 export function fieldErrors(error: z.ZodError, prefix: readonly PropertyKey[] = []): FieldError[] {
   return error.issues.flatMap((issue) => {
     const path = [...prefix, ...issue.path];

@@ -1,6 +1,6 @@
-// Limits the time in which a request body must arrive. It replaces Node's own limit, which would also end large proxied
-// bodies. The body of a proxied request has no time limit before the response has been sent. After the response to any
-// request, only a short time remains for the rest of that request's body.
+// Limits the time in which a request body must arrive. This limit replaces Node's own, which would also cut off large
+// proxied bodies. The body of a proxied request has no time limit before the response has been sent. After the response
+// to any request, only a short time remains for the rest of that request's body.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 /** Timeouts in milliseconds. */

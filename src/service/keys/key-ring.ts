@@ -36,7 +36,7 @@ interface Key {
 
 const shortestKey = 32;
 /**
- * Number of bytes at the start of the nonce from which the message key is derived. The rest of the nonce is the
+ * The message key is derived from this number of bytes at the start of the nonce. The rest of the nonce is the
  * initialization vector of GCM.
  */
 const saltLength = 16;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface PacedCall<T> {
   /**
    * Starts a call as soon as the pace permits. Callers that ask before the call starts share it. A call that is already
-   * running is not shared, because it may have begun before the change for which the caller asks.
+   * running is not shared, because it may have begun before the change that the caller needs to see.
    */
   next(): Promise<T>;
   /** Like `next`, but does not wait for the call, and ignores its failure. */

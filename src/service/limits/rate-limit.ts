@@ -137,7 +137,7 @@ function withSeconds(limit: RateLimit): RateLimit {
 /**
  * Returns a guard that counts each request under the key that `keyOf` returns, and throws Problem `too-many-requests`
  * above the limit. It sets the response headers of draft-ietf-httpapi-ratelimit-headers-07. If a route has several
- * limits, the last guard sets them.
+ * limits, the headers describe the limit that was checked last.
  */
 export function rateLimit(limiter: LocalRateLimiter, keyOf: KeyOf): SyncGuard;
 export function rateLimit(limiter: RateLimiter, keyOf: KeyOf): PlainGuard;

@@ -1,5 +1,5 @@
 // Adds the counts of one process to Redis, and reads the totals of all processes. A key is sent only after it has used
-// 1 % of its limit. A flood of keys that are used once therefore does not reach Redis.
+// 1 % of its limit. If the limit is above 100, a flood of keys that are used once therefore does not reach Redis.
 import type { Redis } from '../redis/redis.ts';
 import { defineScript } from '../redis/redis-script.ts';
 import type { WindowCount } from './window-counts.ts';

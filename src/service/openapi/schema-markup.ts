@@ -41,7 +41,7 @@ export function schemaMarkup(schema: JsonSchema): Markup {
   return html`${plainText(schema)}`;
 }
 
-/** Describes all constraints on a value except its type. */
+/** Describes the pattern and the default of a value. `schemaMarkup` describes its type, format and range. */
 export function constraintsOf(schema: JsonSchema): string {
   if (typeof schema === 'boolean') return '';
   const { format, pattern, default: absent } = schema;

@@ -1,6 +1,6 @@
 // Audit events: who did what to which object. An event is the field `audit` of a log line. It identifies people and
 // objects only by their ids, and contains no names, addresses, codes, tokens or form data. docs/audit.md describes the
-// events, docs/audit-event.schema.json their format.
+// events; docs/audit-event.schema.json defines their format.
 import { z } from 'zod';
 import { type AuditAction, auditActions } from './audit-actions.ts';
 import type { Logger } from './log.ts';
@@ -47,7 +47,7 @@ export type AuditEvent = z.output<typeof auditEvent> & { action: AuditAction };
 
 const auditLogs = new WeakMap<Logger, Logger>();
 
-/** Returns a logger that writes lines with an audit event at every LOG_LEVEL. */
+/** Returns the logger for lines with an audit event. It writes them even if LOG_LEVEL suppresses other info lines. */
 export function auditLog(log: Logger): Logger {
   if (log.isLevelEnabled('info') || log.level === 'silent') return log;
   const known = auditLogs.get(log);

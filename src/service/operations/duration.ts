@@ -24,7 +24,7 @@ export function parseDuration(text: string): number | undefined {
   return milliseconds <= longestDuration ? Math.round(milliseconds) : undefined;
 }
 
-/** Marks the schemas of durations, so that the chart's values schema can recognize them. */
+/** Marks the schemas of durations for the generator of the chart's values schema. */
 export const durationFormat = { format: 'duration' } as const;
 
 /**

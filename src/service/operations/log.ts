@@ -49,8 +49,8 @@ function addIds(line: object, scope: Partial<RequestScope>): object {
  * (`stopOnSignals`).
  */
 function openStandardOutput(): pino.DestinationStream {
-  // Passes bytes to pino. To measure a text, pino would copy the whole buffer for each line, which leaves 8 KB of
-  // garbage.
+  // Passes bytes to pino. If pino got text, it would copy the whole buffer for each line to measure it, which leaves
+  // 8 KB of garbage.
   const output = pino.destination({ sync: false, minLength: 15_000, periodicFlush: 100, contentMode: 'buffer' });
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;

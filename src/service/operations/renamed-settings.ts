@@ -1,5 +1,6 @@
-// Settings that were renamed. For one version, a process accepts the old name of an environment variable with a
-// warning; the chart accepts it in `env` and warns in its notes. Remove an entry one version after it was added.
+// Settings that were renamed. For one version, a process accepts the old name of an environment variable and logs a
+// warning. The chart accepts the old name in `env` and warns in its notes. Remove an entry one version after it was
+// added.
 
 /** New names of settings, keyed by their old names. */
 export const renamedSettings: Readonly<Record<string, string>> = {

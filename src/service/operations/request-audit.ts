@@ -65,7 +65,7 @@ export function reachAudit<I extends Input>(audit: RouteAudit<I> | undefined, lo
 
 type Params = Record<string, unknown> | undefined;
 
-/** Adds `facts` to the request's audit event. Handlers call it for facts that only they know. */
+/** Adds `facts` to the request's audit event. Handlers call this function with facts that only they know. */
 export function noteAudit({ locals }: { locals: Express.Locals }, facts: Partial<RequestAudit>): void {
   if (locals.audit) Object.assign(locals.audit, facts);
 }

@@ -6,7 +6,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { hash } from 'node:crypto';
 import type { Span } from '../tracing/span.ts';
 
-/** Holds only ids, because connections that outlive the request keep its scope in memory. */
+/** Holds only ids and a span, because connections that outlive the request keep its scope in memory. */
 export interface RequestScope {
   /** Id of the request; absent for background work. */
   readonly requestId?: string;
@@ -54,7 +54,8 @@ export function isTraceparent(text: unknown): text is string {
 
 /**
  * Returns a `traceparent` for a trace that begins here because the client sent none (W3C Trace Context section 3.2).
- * The trace id is derived from the request id, so that it leads to the log line. The trace is not marked as sampled.
+ * The trace id is derived from the request id, so that the trace leads to the log line of the request. The trace is not
+ * marked as sampled.
  */
 export function newTraceparent(requestId: string): string {
   return traceparentOf(uuidPattern.test(requestId) ? requestId : hash('sha256', requestId));

@@ -38,8 +38,8 @@ function closingLast(running: RunningService, tracing: Tracing): RunningService 
 }
 
 /**
- * Drains the service on SIGTERM, SIGINT and SIGHUP. SIGHUP means that the terminal or the reader of the log is gone.
- * Then exits with 0, or with 1 if closing failed or after an uncaught exception. A second SIGTERM or SIGINT ends the
+ * Drains the service on SIGTERM, SIGINT and SIGHUP, then exits with 0, or with 1 if closing failed or after an uncaught
+ * exception. SIGHUP means that the terminal or the reader of the log is gone. A second SIGTERM or SIGINT ends the
  * process immediately.
  */
 function stopOnSignals(running: RunningService, log: Logger): void {

@@ -15,7 +15,7 @@ export type RuleForm =
   | { kind: 'needs'; name: string; needed: string }
   | { kind: 'excludes'; name: string; other: string };
 
-/** Marks the issues that rules raise. Rules are still checked after a marked issue. */
+/** Marks the issues that rules raise. A marked issue does not prevent the check of further rules. */
 const violation = { isViolation: true };
 const isViolation = (issue: z.core.$ZodRawIssue) => issue.params === violation;
 

@@ -67,7 +67,7 @@ export function isTlsFailure(error: Error): boolean {
  */
 export function explainDatabaseFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'for an unknown reason';
-  // Either an error of Formgate or of the migration tool, or an error of pg without a code.
+  // The error comes from Formgate or the migration tool, or from pg without a code.
   if (!('code' in error) || typeof error.code !== 'string') return messages[error.message] ?? error.message;
   return `${reasons[error.code] ?? otherReason(error, error.code)} (${error.code})`;
 }

@@ -1,5 +1,5 @@
-// Tests which errors close a pooled connection. An error of a broken connection must close it; the error of a refused
-// statement must not.
+// Tests which errors close a pooled connection. The error of a broken connection must close the connection. The error
+// of a refused statement must leave it open.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';

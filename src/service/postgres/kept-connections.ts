@@ -1,4 +1,4 @@
-// Keeps the connections of a pool after statements that Postgres refuses. The `pool.query` of pg closes the connection
+// Keeps a pooled connection open after Postgres has refused a statement. The `pool.query` of pg closes the connection
 // after each failed statement. A client with many refused requests would make the pool open new connections
 // continually.
 import pg from 'pg';

@@ -42,7 +42,7 @@ export async function migrate(options: {
 
 /**
  * Checks that another process has created the schema. `owner` is the name of that process, such as `the form service`.
- * The schema may lack pending migrations. Does not wait for the database. Throws StartupError.
+ * Some migrations may still be pending. Does not wait for the database. Throws StartupError.
  */
 export async function requireSchema(options: {
   url: string;

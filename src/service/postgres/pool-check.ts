@@ -21,7 +21,8 @@ export async function responds(pool: pg.Pool, patience: number): Promise<boolean
   }
   if (!client) {
     connecting.then((late) => late.release()).catch(() => undefined);
-    // A full pool is busy. A pool that is not full was opening a connection, so Postgres does not respond.
+    // A full pool is only busy. If the pool is not full, it was opening a connection, and Postgres did not respond in
+    // time.
     return isFullNow(pool);
   }
   // The pool does not listen to a borrowed connection. Without a listener, an error of the connection would end the

@@ -1,5 +1,5 @@
 // Reads and writes the table `quarantine`, which has the same columns in every database. The job that processes an item
-// skips it while it is quarantined. `resume` makes released items due again.
+// skips it while it is quarantined. `resume` makes released items due for processing again.
 import type pg from 'pg';
 import { productVersion } from '../operations/product-version.ts';
 import type { Queryable } from '../postgres/postgres.ts';

@@ -20,8 +20,8 @@ export interface ClusterClientOptions {
 /** Minimum milliseconds between two discoveries. */
 const discoveryPause = 1_000;
 /**
- * Maximum milliseconds of a discovery. node-redis needs at most 5 s to ask one node for the others. It then waits until
- * all of them are reachable.
+ * Maximum milliseconds of a discovery. node-redis needs at most 5 s to ask one node for the list of nodes. It then
+ * waits until all nodes in the list are reachable.
  */
 const longestDiscovery = 6_000;
 
@@ -43,8 +43,8 @@ export function createClusterClient({ nodes, create }: ClusterClientOptions): Cl
   }
 
   /**
-   * Replaces the client by one that discovers the cluster through a single node. Each discovery asks the next node,
-   * because a node that is cut off reports an outdated list of nodes.
+   * Replaces the client by a new one, which discovers the cluster through a single node. Each discovery asks the next
+   * node, because a node that is cut off reports an outdated list of nodes.
    */
   async function discover(): Promise<void> {
     const known = [...nodes, ...cluster.masters.map(({ host, port }) => ({ host, port }))];
@@ -53,7 +53,7 @@ export function createClusterClient({ nodes, create }: ClusterClientOptions): Cl
     next = open(known.slice(asked, asked + 1));
     try {
       await within(next.connect(), longestDiscovery, new Error('the Redis Cluster was not discovered in time'));
-      // A node that has lost its configuration knows no primaries. Its answer is ignored.
+      // A node that has lost its configuration knows no primaries, so its list of nodes is ignored.
       if (!isClosed && next.masters.length > 0) [cluster, next] = [next, cluster];
     } catch {
       // Ignored, because the next discovery asks another node. node-redis reports failed connections as `error` events.

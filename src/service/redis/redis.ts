@@ -29,7 +29,7 @@ export type RedisCommands = RedisReads & Pick<RawClient, 'set' | 'del' | 'eval'>
 
 export interface Redis {
   commands: RedisCommands;
-  /** Runs a script, which returns numbers, strings, arrays and null (nil). */
+  /** Runs a script. Its result consists of numbers, strings, arrays and null (nil in Lua). */
   run(script: RedisScript, keys: string[], args: (string | number)[]): Promise<unknown>;
   /**
    * Reads with change notifications, so that callers may cache the values. While `isLive` is true, `onInvalid` reports
@@ -166,8 +166,8 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
 }
 
 /**
- * Milliseconds until the loss of only the tracked reads is logged. After an outage, their connection may come back
- * later than the main connection.
+ * Milliseconds until a loss of the connection of tracked reads is logged while Redis is up. After an outage, this
+ * connection may come back later than the main connection.
  */
 const trackingPause = 5_000;
 

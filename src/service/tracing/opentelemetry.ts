@@ -92,7 +92,7 @@ function rootSampler(name: string, share: number): Sampler {
 
 /**
  * Samples all children of a sampled span of this process. Samples the delivery of an outbox row if the request that
- * wrote the row was sampled. With a ratio alone, the request and the delivery would seldom both be sampled.
+ * wrote the row was sampled. With only a ratio, the request and the delivery would seldom both be sampled.
  */
 function followLinks(sampler: Sampler): Sampler {
   return {

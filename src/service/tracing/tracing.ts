@@ -14,8 +14,7 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
-// There is one tracing object per process, like the log's destination, because spans begin deep in stores, to which no
-// tracing object is passed.
+// One tracing object for the whole process, because spans also begin in stores, to which no tracing object is passed.
 let installed: Tracing | undefined;
 
 export function installTracing(tracing: Tracing | undefined): void {

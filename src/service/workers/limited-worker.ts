@@ -39,8 +39,8 @@ export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A):
 }
 
 /**
- * Runs `work` with a time limit. If the machine is so busy that `work` got less than half of the CPU time, repeats it
- * with four times the limit.
+ * Runs `work` with a time limit. If `work` reaches the limit, but got CPU time for less than half of it because the
+ * machine is busy, repeats `work` with four times the limit.
  */
 function within<T>(milliseconds: number, work: () => T): T | undefined {
   const before = process.cpuUsage();

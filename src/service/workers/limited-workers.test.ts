@@ -51,7 +51,7 @@ describe('a limited worker', () => {
       expect(await workers.run(deed)).toMatchObject({ exceeded: 'time' });
       attempts += 1;
     } while ((await workers.count('formgate_worker_kills_total')) > 0 && attempts < 3);
-    // The count of a new worker would begin again. A worker repeats a job that got too little CPU time, so the count may
+    // A new worker would count from zero again. A worker repeats a job that got too little CPU time, so the count may
     // grow by more than one.
     const { done } = before as { done: number };
     expect(await workers.run('count')).toEqual({ done: expect.toSatisfy((count: number) => count > done) });

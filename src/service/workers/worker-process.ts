@@ -14,7 +14,7 @@ export interface WorkerProcessOptions {
   script: string;
   /** Limit of the worker's heap in megabytes. */
   memoryMb: number;
-  /** Milliseconds that one job may run. On a busy machine, a job may run four times as long. */
+  /** Milliseconds that one job may run. On a busy machine, the worker repeats a slow job with four times this limit. */
   jobMs: number;
 }
 
@@ -65,7 +65,7 @@ export class WorkerProcess<Q, A> {
       resolve();
     };
     this.#child.on('exit', end);
-    // Either the child could not be started, or a message could not be sent.
+    // This event means that the child could not be started, or that a message could not be sent.
     this.#child.on('error', () => {
       if (this.#child.pid === undefined) end();
       else this.#kill();
@@ -85,7 +85,7 @@ export class WorkerProcess<Q, A> {
   async run(question: Q): Promise<JobReply<A>> {
     this.jobs += 1;
     this.#partial = undefined;
-    // The worker has already ended, so no event would end a wait.
+    // If the worker has already ended, no event would end the wait.
     if (!this.isAlive) return this.#endReply();
     const { jobMs } = this.#options;
     const { promise, resolve } = Promise.withResolvers<JobReply<A> | 'ready'>();

@@ -1,5 +1,5 @@
 // The clients of one configuration document. A tenant may write thousands of entries. The class therefore parses an
-// entry only when it is first needed, and pauses for other requests while it parses a whole list.
+// entry only when the entry is first needed. While the class parses a whole list, it regularly lets other requests run.
 import { setImmediate } from 'node:timers/promises';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Client, ClientParser, ParsedClient } from './client.ts';
@@ -13,7 +13,7 @@ export interface ClientDocumentOptions {
   counts: CatalogMetrics;
 }
 
-/** Milliseconds for which `all` parses without a pause for other requests. */
+/** Milliseconds for which `all` parses before it lets other requests run. */
 const longestPart = 10;
 /** Maximum number of clients of one document for which problems are logged. */
 const mostLogged = 20;
@@ -35,7 +35,7 @@ export class ClientDocument {
     return this.#entries.has(id);
   }
 
-  /** Returns undefined if there is no entry with this id, or if it is invalid. */
+  /** Returns undefined if there is no entry with this id, or if the entry is invalid. */
   get(id: string): Client | undefined {
     if (this.#parsed.has(id) || !this.#entries.has(id)) return this.#parsed.get(id);
     const parsed = this.#options.parse(id, this.#entries.get(id));

@@ -2,9 +2,9 @@
 
 /**
  * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. The
- * path is taken from `callbackUrl`, because a proxy may serve the token handler at other paths. Returns undefined if
- * `callbackUrl` does not end in `/clients/{clientId}/callback`. Only a `callbackUrl` that was derived from the client's
- * deprecated setting `authCallbackUrl` can have another ending.
+ * path is taken from `callbackUrl`, because a reverse proxy may serve the token handler at other paths. Returns
+ * undefined if `callbackUrl` does not end in `/clients/{clientId}/callback`. Only a `callbackUrl` that was derived from
+ * the client's deprecated setting `authCallbackUrl` can have another ending.
  */
 export function clientPath({ callbackUrl, clientId }: { callbackUrl: string; clientId: string }): string | undefined {
   const { pathname } = new URL(callbackUrl);

@@ -5,7 +5,7 @@ import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules
 import { parseRedirectUri, type RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { isObject } from '../../service/json-value.ts';
 
-/** An upstream that a client may call through the token handler. `id` is its name in the path of a request. */
+/** An upstream that a client may call through the token handler. In the path of a request, `id` names the target. */
 export interface Target {
   id: string;
   /** URN of a service or an API. */
@@ -93,8 +93,8 @@ function clientSchema({ urnPrefix }: ClientRules) {
 export type ClientParser = (key: string, entry: unknown) => ParsedClient;
 
 /**
- * Creates a parser. All its calls use the same schema, because creating a schema takes half a millisecond, and a tenant
- * may write thousands of entries.
+ * Creates a parser. All calls of the parser use the same schema, because creating a schema takes half a millisecond,
+ * and a tenant may write thousands of entries.
  */
 export function createClientParser(rules: ClientRules): ClientParser {
   const schema = clientSchema(rules);

@@ -1,5 +1,5 @@
-// Tests the age of the key ring's current key, and the count of secrets that are sealed with older keys. Several pods
-// rotate their keys.
+// Tests the age of the key ring's current key, and the count of secrets that are sealed with older keys, while several
+// pods rotate their keys.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { growthOf, samplesOf } from '../../../test/support/metric-growth.ts';

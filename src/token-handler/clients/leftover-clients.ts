@@ -1,5 +1,5 @@
-// Stores leftovers: clients that a failed registration may have left at the identity provider, and that nothing
-// manages. An administrator can find and delete them. The row of a leftover is deleted when the client was deleted,
+// Stores leftovers: clients that a registration may have left at the identity provider, and that nothing manages. An
+// administrator can find and delete these clients. The row of a leftover is removed when the client has been deleted,
 // when an administrator has registered the client, or when the retention period is over. A client to delete is
 // identified only by its recorded URI, never by its name.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
@@ -64,7 +64,7 @@ const mostListed = 100;
 /** Maximum number of leftovers that one registration tries to delete. */
 const mostDeleted = 10;
 
-/** Names who uses a connection of the shared pool for statements that concern no single tenant. */
+/** The claim on the shared pool for statements that concern no single tenant. A claim names who uses a connection. */
 const background = { tenant: '', member: '' };
 
 export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {

@@ -167,7 +167,8 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
 }
 
 /**
- * Number of refusals of a row after its release. It exceeds any limit, so the next refusal quarantines the row again.
+ * The number of refusals that a row gets when it is released from the quarantine. The number exceeds any limit, so the
+ * next refusal quarantines the row again.
  */
 const spentRefusals = 1_000;
 

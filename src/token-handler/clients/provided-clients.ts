@@ -95,7 +95,7 @@ type Judgement =
 /**
  * Presents a nonexistent authorization code. The identity provider authenticates the client before it checks the code
  * (RFC 6749 section 4.1.3), so `invalid_grant` proves that the credentials are accepted. The request has no side
- * effect. A client credentials grant would issue a token, and a sign-in client may not be allowed to use it.
+ * effect. A client credentials grant would issue a token, and a sign-in client might not be allowed to use this grant.
  */
 async function attempt(
   { addresses, timeout }: ProvidedClientsOptions,
@@ -121,8 +121,8 @@ async function attempt(
 }
 
 // For a wrong secret, Keycloak sends unauthorized_client, and Auth0 sends access_denied. An authenticated client also
-// gets unauthorized_client if it may not use the authorization code grant. The token handler refuses such a client too,
-// because people could not sign in with it.
+// gets unauthorized_client if it is not allowed to use the authorization code grant. The token handler refuses such a
+// client too, because people could not sign in with it.
 const refusals = new Set(['invalid_client', 'unauthorized_client', 'access_denied']);
 
 function judge(error: unknown): Judgement {

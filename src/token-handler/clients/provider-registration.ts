@@ -103,7 +103,7 @@ async function register(
   const post: { sent: boolean; status?: number } = { sent: false };
   const fetch: oidc.CustomFetch = async (url, init) => {
     if (init.method !== 'POST') return addresses.fetch(url, init, 'discovery');
-    // Called first, so that `sent` remains false if `rebase` throws for a URL outside the identity provider.
+    // Calls `rebase` first, so that `sent` remains false if `rebase` throws for a URL outside the identity provider.
     const target = addresses.rebase(url).href;
     post.sent = true;
     const response = await addresses.fetch(target, init, 'registration');

@@ -115,9 +115,7 @@ async function settled(): Promise<void> {
   await expect.poll(() => handler.rows(rest)).toEqual([]);
 }
 
-/**
- * Backdates all registration attempts, so that their requests must have ended. `upkeep.ts` then records them as lost.
- */
+/** Backdates all registration attempts, so that `upkeep.ts` considers them interrupted and records them as lost. */
 const loseAttempts = () => handler.rows("UPDATE registration_attempts SET started = started - interval '1 day'");
 
 const problems = (after: number) =>

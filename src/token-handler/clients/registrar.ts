@@ -153,8 +153,8 @@ async function keep(
   try {
     await store.replace(registration, attemptId, event);
   } catch (error) {
-    // The earlier registration stays in use. If only the response to the commit was lost, the new registration is in
-    // use, and `discard` does nothing.
+    // If nothing was committed, the earlier registration stays in use. If only the response to the commit was lost, the
+    // new registration is in use, and `discard` does nothing.
     background.untilDone(
       { task: 'discard unused client', client: clientId, tenant: tenantId, oidcClientId },
       async () => {

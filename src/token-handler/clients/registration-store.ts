@@ -80,7 +80,7 @@ export interface RegistrationStoreOptions {
 
 export function createRegistrationStore(options: RegistrationStoreOptions): RegistrationStore {
   const { pool, changePool, keys, mappedIssuer } = options;
-  // Ignores registrations at another identity provider: their secrets must not be sent to the current provider.
+  // Ignores registrations at another identity provider: their secrets must not be sent to the current one.
   const isCurrent = ({ realm, issuer }: Pick<Registration, 'realm' | 'issuer'>) =>
     issuer === (mappedIssuer(realm) ?? null);
   const openCurrent = ([row]: StoredRegistration[]) => (row && isCurrent(row) ? open(options, row) : undefined);

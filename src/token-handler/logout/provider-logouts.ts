@@ -1,5 +1,5 @@
-// Ends sessions that the identity provider has ended (OpenID Connect Back-Channel Logout 1.0). Each logout is
-// remembered for ten minutes, so that a sign-in that is still in progress opens no session. This module does not verify
+// Ends sessions that the identity provider has ended (OpenID Connect Back-Channel Logout 1.0). Remembers each logout
+// for ten minutes, so that a sign-in that was in progress at the logout opens no session. This module does not verify
 // logout tokens; `logout-token.ts` does.
 import { hash } from 'node:crypto';
 import { signatureAlgorithms } from '../../service/auth/signing-keys.ts';
@@ -23,8 +23,8 @@ export interface ProviderLogout {
 export type ProviderLogouts = ReturnType<typeof createProviderLogouts>;
 
 /**
- * A logout is remembered for this many milliseconds, which is longer than the opening of a session takes, and longer
- * than a logout token is valid.
+ * Milliseconds for which a logout is remembered. Opening a session takes less time, and a logout token is accepted for
+ * a shorter time.
  */
 const memory = 600_000;
 
@@ -34,8 +34,8 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
   /**
    * True if the client's ID tokens are signed with the algorithm of this logout token, as Back-Channel Logout 1.0,
    * section 2.4, requires. Also true while the algorithm of the client's ID tokens is unknown. If the identity provider
-   * changes the algorithm, logouts are refused until the next sign-in. Until then, sessions that the identity provider
-   * has ended continue here until their next token refresh.
+   * changes the algorithm, logouts are refused until the next sign-in. A session that such a logout names continues
+   * here until its next token refresh.
    */
   const isUsual = async (logout: ProviderLogout) => {
     const times = await Promise.all(signatureAlgorithms.map((name) => marks.value(algorithmMark(logout, name))));
@@ -56,7 +56,7 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
       await marks.raise(endMark(logout), clock().getTime(), memory);
       const found = await findSessions(sessions, logout);
       const ended = await Promise.all(found.map(({ session }) => sessions.end(session)));
-      // Marks the token as used last, so that the identity provider can repeat a logout that has failed.
+      // Marks the token as used only at the end, so that the identity provider can repeat a logout that has failed.
       await marks.raise(tokenMark(logout), 1, memory);
       return ended.filter((wasLive) => wasLive).length;
     },

@@ -84,7 +84,7 @@ export function logoutRoute(options: LogoutOptions): Route {
 
 /**
  * Returns the URL that logs the person out at the identity provider. Returns undefined if the session at the identity
- * provider should continue. Never throws, because the token handler has already ended its session.
+ * provider should continue. Never throws, because the token handler has already ended its own session.
  */
 async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: FoundSession, request: Request) {
   // A link or an image on another site must not end the single sign-on session.
@@ -148,9 +148,9 @@ export function backchannelRoute(options: LogoutOptions): Route {
 
 /**
  * Returns a guard that verifies the logout token in the body, and limits the number of tokens. Invalid tokens are
- * counted by client address. Valid tokens are counted by tenant and by address: by tenant, because all tenants may have
- * the same identity provider; by address, so that another recipient of a valid token cannot use up the tenant's limit
- * by sending the token repeatedly.
+ * counted for each client address. Valid tokens are counted for each pair of tenant and address. Tenants are separate,
+ * because all of them may have the same identity provider. Addresses are separate, so that another recipient of a valid
+ * token cannot use up the tenant's limit by sending the token repeatedly.
  */
 function logoutTokenLimits({ verifyLogoutToken, invalidLogoutTokens, validLogoutTokens }: LogoutOptions): Guard {
   const valid = rateLimit(

@@ -40,7 +40,8 @@ export function actionFor({ endpoint, page, status, attempt }: Failed): Action {
 
 /**
  * Returns the address that starts the sign-in again, relative to the address of the callback. Returns undefined if the
- * callback used the deprecated `authCallbackUrl`, because the frontend's proxy may serve the sign-in at another path.
+ * callback used the deprecated `authCallbackUrl`, because the frontend's reverse proxy may serve the sign-in at another
+ * path.
  */
 function restartOf({ tenantId, clientId, callbackUrl, returnTo, asked = {} }: StartedSignIn): string | undefined {
   if (callbackUrlProblem(callbackUrl, clientId) !== undefined) return undefined;

@@ -69,7 +69,7 @@ export function pageFor(endpoint: Endpoint, slug: ProblemSlug, facts: SignInFact
   if (endpoint === 'logout') return 'sign-out-failed';
   if (endpoint === 'callback' && slug === 'invalid-request') return 'sign-in-expired';
   if (slug === 'not-found' && facts.tenant === undefined) return 'unknown-tenant';
-  // Once the client is known, the identity provider is the only dependency that a sign-in still calls.
+  // Once the client is known, only the identity provider can still cause problems of these types.
   if (slug.startsWith('dependency-') && facts.client !== undefined) return 'identity-provider-down';
   return pages[slug] ?? 'general';
 }

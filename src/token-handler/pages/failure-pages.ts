@@ -30,8 +30,8 @@ export function noteSignIn({ locals }: Response, facts: SignInFacts): void {
   locals.signInFacts = { ...locals.signInFacts, ...facts };
 }
 
-// Matches the paths of the three routes as the router does. Used instead of the matched route, because a request may
-// fail before its route is found.
+// Matches the paths of the three routes as the router does. The matched route itself is not enough, because a request
+// may fail before the router has found its route.
 const pattern = /^\/token-handler(?:\/v1)?\/clients\/[^/]+\/(auth|callback|logout)\/?$/i;
 
 export function presentFailures(settings: PageSettings): PresentProblem {

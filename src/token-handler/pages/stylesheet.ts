@@ -1,5 +1,5 @@
-// Builds the stylesheet of the failure pages with the operator's colors, and their Content-Security-Policy, which
-// allows only this stylesheet and the logo.
+// Builds the stylesheet of the failure pages, with the operator's colors. Also builds the Content-Security-Policy of
+// these pages, which allows only this stylesheet and the logo.
 import { pagePolicy } from '../../service/openapi/page-stylesheet.ts';
 import { labelOn, type Palette } from './colours.ts';
 import type { Logo, PageSettings } from './settings.ts';

@@ -19,8 +19,8 @@ export interface SessionCookie {
   secrets: string[];
   /**
    * Returns the value of the session cookie in a Cookie header. Returns undefined if no value has a valid signature, or
-   * if several have one. Another host of the domain may have set all but one of them, and the header does not show
-   * which (RFC 6265 section 8.6).
+   * if several values have one. In the latter case, other hosts of the domain may have set all but one of the cookies,
+   * and the header does not show which cookie is the right one (RFC 6265 section 8.6).
    */
   valueIn(cookieHeader: string | undefined): string | undefined;
   /** Returns the handle of the session whose cookie `valueIn` returns. */

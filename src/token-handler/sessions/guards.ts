@@ -1,5 +1,5 @@
 // Guards for routes that a browser calls with its session. They check the session, its tenant and the CSRF token, which
-// protects from cross-site request forgery.
+// protects against cross-site request forgery.
 import type { IncomingMessage } from 'node:http';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
 import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
@@ -55,9 +55,9 @@ function sessionGuard(name: string, find: (request: IncomingMessage) => Finding)
 }
 
 /**
- * Rejects a request whose tenant header names another tenant than the session's. A proxy sets this header to restrict a
- * domain to one tenant. `header` is the name of the tenant header. Works only after `liveSession` or `seenSession`.
- * Throws Problem `unauthenticated`.
+ * Rejects a request whose tenant header names a tenant other than the session's. A reverse proxy sets this header to
+ * restrict a domain to one tenant. `header` is the name of the tenant header. Works only after `liveSession` or
+ * `seenSession`. Throws Problem `unauthenticated`.
  */
 export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard {
   async function checkNamed(named: string, tenantId: string): Promise<void> {

@@ -141,7 +141,7 @@ function createIndex(now: () => number): SessionIndex {
 
 const positionKey = (name: string, handle: string) => `${name} ${handle}`;
 
-/** Sorts entries in the order of Redis: by expiry, latest first, and then by handle. */
+/** Sorts entries in the order of Redis: by expiry, and then by handle, both in descending order. */
 function latestFirst([one, a]: [string, number], [other, b]: [string, number]): number {
   return b - a || (one < other ? 1 : -1);
 }

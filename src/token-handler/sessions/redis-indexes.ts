@@ -39,9 +39,9 @@ const openIndexes = Array.from({ length: 16 }, (_, part) => `{sessions:open:${pa
 const openIndexOf = (handle: string) => openIndexes[handle.charCodeAt(0) % openIndexes.length] as string;
 
 /**
- * Counts the sessions with the index of all sessions. The index entry is written after the session's own keys. A
- * sign-in does not wait for this write, and succeeds without it. The session's next recorded request writes a missing
- * entry again.
+ * Maintains the index of all sessions, and counts its entries. The entry of a session is written after the session's
+ * own keys. A sign-in does not wait for this write, and succeeds even if the write fails. The session's next recorded
+ * request then writes the missing entry.
  */
 export function createOpenSessions(redis: Redis) {
   return {

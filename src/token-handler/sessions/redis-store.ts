@@ -3,7 +3,7 @@
 // `{sess:<handle>}:alive` is the heartbeat of an attempt to refresh the session: while this key exists, the attempt is
 // running. The scripts change a session atomically. Times are in milliseconds, by the caller's clock. Only the time of
 // a refresh intent is by the clock of Redis. The indexes `{sessions:open:<n>}` contain all sessions with their expiry,
-// so that they can be counted (decision 0060).
+// so that sessions can be counted (decision 0060).
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
 import { createIndex, createOpenSessions } from './redis-indexes.ts';
@@ -36,7 +36,7 @@ const handleIn = (key: string) => key.slice(key.indexOf(':') + 1, key.indexOf('}
 
 /** Milliseconds for which a heartbeat is kept. */
 const lifeTime = 5_000;
-/** Milliseconds after the connection to Redis was lost during which other replicas' heartbeats may be missing. */
+/** After the connection to Redis was lost, heartbeats of other replicas may be missing for this many milliseconds. */
 const settleTime = 3_000;
 
 function createTokenStore(redis: Redis, idle: number): TokenStore {
@@ -166,7 +166,10 @@ redis.call('SET', KEYS[3], '1', 'PX', ARGV[2])
 return 1`);
 
 // Replicas of version 0.2 write no heartbeats. A refresh whose intent is recent therefore counts as running.
-/** Ends the session and returns 1 if the refresh has died. ARGV: intent, milliseconds for which a heartbeat is kept. */
+/**
+ * Ends the session and returns 1 if the attempt to refresh it no longer runs. ARGV: intent, milliseconds for which a
+ * heartbeat is kept.
+ */
 const abandonScript = defineScript(`${time}
 local intent, since = unpack(redis.call('HMGET', KEYS[1], 'intent', 'since'))
 if intent ~= ARGV[1] or redis.call('EXISTS', KEYS[3]) == 1 then return 0 end

@@ -1,4 +1,4 @@
-// Tests every outcome of a refresh request, on two replicas with the same Redis: whether the refresh token is presented
+// Tests every outcome of a refresh request, on two replicas with the same Redis: whether the refresh token is sent
 // again, and whether the session ends. A proxy in front of a real identity provider produces the outcomes and counts
 // the requests.
 import { setTimeout as delay } from 'node:timers/promises';

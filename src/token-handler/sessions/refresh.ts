@@ -1,6 +1,6 @@
 // Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterward. Across
-// all replicas, only one attempt presents a given refresh token. A refresh token that may have been used is never
-// presented again, because the identity provider may treat its reuse as a theft (RFC 9700 section 4.14.2).
+// all replicas, only one attempt at a time sends a session's refresh token. A refresh token that may have been used is
+// never sent again, because the identity provider may treat its reuse as a theft (RFC 9700 section 4.14.2).
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { Problem } from '../../service/http/problem.ts';
@@ -79,7 +79,7 @@ export class Refresher {
 
   /**
    * Ends a session whose access token has expired and whose refresh was interrupted: the replica that may have sent the
-   * refresh token writes no more heartbeats. Returns true if it has ended the session.
+   * refresh token writes no more heartbeats. Returns true if this call has ended the session.
    */
   async endIfAbandoned({ session, tokens, state: { intent } }: FoundSession): Promise<boolean> {
     const { handle } = session;

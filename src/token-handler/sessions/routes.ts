@@ -115,7 +115,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     method: 'get',
     path: '/token-handler/v1/sessions',
     audit: { unaudited: 'It only sets the CSRF cookie again.' },
-    // A GET request has an effect, because it sets the CSRF cookie again.
+    // This GET route has an effect: it sets the CSRF cookie again.
     getHasEffects: true,
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     description:

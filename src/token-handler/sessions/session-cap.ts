@@ -15,7 +15,7 @@ interface PersonSessions {
 
 /**
  * Ends the oldest sessions of the person, so that at most 100 remain. `latest` has just started, and is never ended.
- * Does not throw, because the sign-in has succeeded. If the store fails, the next sign-in of the person ends them.
+ * Does not throw, because the sign-in has succeeded. If the store fails, the person's next sign-in ends these sessions.
  */
 export async function endOldest(latest: Session, sessions: PersonSessions, log: Logger): Promise<void> {
   const { handle, tenantId, user } = latest;

@@ -28,8 +28,9 @@ export class SessionLists {
 
   /**
    * Returns at most `top` live sessions, latest first. `after` is the last handle of the previous page. Returns
-   * undefined if the index does not know the position of `after`. Throws Problem `unavailable` if the call has read as
-   * many entries as it may and found no live session. The call has removed these entries, so a later call gets further.
+   * undefined if the index does not know the position of `after`. Throws Problem `unavailable` if the call has read
+   * `mostEntries` entries and found no live session. The call has removed entries of ended sessions, so a later call
+   * gets further.
    */
   async read(name: string, top: number): Promise<FoundSession[]>;
   async read(name: string, top: number, after: string | undefined): Promise<FoundSession[] | undefined>;

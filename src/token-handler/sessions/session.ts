@@ -58,7 +58,7 @@ export interface TokenSet {
 export interface SessionState {
   /** Version of the token set. Each change of the token set increases the version. */
   version: number;
-  /** Time at which the session ends even if requests continue. A refresh may postpone it. */
+  /** Time at which the session ends even if requests continue. A refresh may postpone this time. */
   limit: number;
   /** Time of the last recorded request. */
   touched: number;
@@ -115,8 +115,8 @@ export interface TokenResponse {
  *   provider asked for, in milliseconds
  * - `client-refused`: the refresh token was not used, because the identity provider rejected the client's credentials
  * - `foreign`: the response contains tokens of another person or client. `check` is the name of the check that failed
- * - `unknown`: the refresh token may have been used. `isTooLarge` is true if it has been used, but the new tokens are
- *   too large for a session
+ * - `unknown`: the refresh token may have been used, or the client was registered again and cannot use the token.
+ *   `isTooLarge` is true if the refresh token was used, but the new tokens are too large for a session
  */
 export type RefreshOutcome =
   | { kind: 'refreshed'; response: TokenResponse }

@@ -55,10 +55,10 @@ export class Sessions {
     maxSize: cacheSize,
     sizeCalculation: ({ tokens }) => 3_000 + tokens.accessToken.length + (tokens.idToken?.length ?? 0),
   });
-  /** The latest running read of each session. A change removes its entry, so that the outdated result is not cached. */
+  /** The latest running read of each session. A change of the session drops this read, so its result is not cached. */
   readonly #reads = new Map<string, symbol>();
   readonly #touchInterval: number;
-  /** Cached sessions with a recorded request. The store reports this change, which removes them from the cache. */
+  /** Cached sessions with a recorded request. They leave the cache when the store reports this change. */
   readonly #touched = new WeakSet<FoundSession>();
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
@@ -73,7 +73,7 @@ export class Sessions {
     this.#keys = keys;
     this.#clock = options.clock;
     this.#log = options.log;
-    // A recorded request makes all replicas drop the session from their caches, so one per interval is recorded.
+    // A recorded request makes all replicas drop the session from their caches, so only one per interval is recorded.
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);

@@ -44,8 +44,8 @@ export interface TokenStore {
    */
   touch(handle: string, now: number, interval: number): Promise<boolean>;
   /**
-   * Writes the intent to refresh this version of the token set. A repeated claim with the same `intentId` succeeds
-   * again. Otherwise the result is:
+   * Writes the intent to refresh this version of the token set, and returns `claimed`. A repeated claim with the same
+   * `intentId` also returns `claimed`. If the intent cannot be written, returns:
    * - `held`: another attempt has already written its intent
    * - `changed`: the token set has another version
    * - `gone`: the session has ended
@@ -82,7 +82,7 @@ export interface SessionIndex {
   enter(indexes: string[], handle: string, until: number, now: number): Promise<Map<string, number>>;
   /**
    * Returns at most `top` handles, latest first. `after` is the last handle of the previous page. The entry of `after`
-   * may have been removed. Returns undefined if it was removed more than an hour ago, or never existed.
+   * may have been removed. Returns undefined if that entry was removed more than an hour ago, or never existed.
    */
   entries(index: string, top: number, after?: string): Promise<string[] | undefined>;
   /** Removes the session from indexes. If `until` is given, keeps entries that expire later. */

@@ -47,8 +47,8 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
     const foreign = new Set<string>();
     for (const [name, value] of cookiePairs(header)) {
       const id = name.slice(sessionCookie.length + 1);
-      // Skips cookies with other names. Another host of the domain may have set a cookie with a name that is invalid in
-      // a Set-Cookie header. The token handler could not remove this cookie.
+      // Skips cookies with other prefixes or invalid ids. Another host of the domain may have set a cookie whose id is
+      // not valid in a Set-Cookie header, so the token handler could not remove this cookie.
       if (!name.startsWith(`${sessionCookie}.`) || !attemptIdPattern.test(id)) continue;
       const attempt = attempts.open(id, value);
       if (attempt) found.set(name, { attempt, size: sizeOf(name, value) });

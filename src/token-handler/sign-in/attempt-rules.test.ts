@@ -120,7 +120,8 @@ describe('an attempt to sign in', () => {
     };
     let length = 2_700;
     while (fits(length + 1) !== undefined) length += 1;
-    // Each byte of an attempt adds one or two characters to the cookie, so no length may meet the limit exactly.
+    // Each byte of an attempt adds one or two characters to the cookie, so the longest cookie may have 3,999
+    // characters.
     expect(fits(length)).toBeGreaterThanOrEqual(3_999);
     expect(fits(length)).toBeLessThanOrEqual(4_000);
     const pointerOf = (changes: Partial<SignInRequest>) => {

@@ -122,7 +122,7 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
         ...secretsOf(sealed),
       };
     },
-    /** Returns true only for the first call for an attempt. The mark is kept until the attempt is certainly late. */
+    /** Returns true only for the first call for an attempt. Marks the attempt as used until it is certainly late. */
     claim({ id, begun }: Attempt): Promise<boolean> {
       return marks.claim(`attempt:${id}`, begun + lifetime - clock().getTime() + clockSkew);
     },

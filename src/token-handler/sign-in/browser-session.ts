@@ -31,7 +31,8 @@ export function browserSession(cookie: SessionCookie, records: Store): Guard {
 }
 
 /**
- * Removes session cookies that another host of the domain has set, because express-session would read the first cookie.
+ * Removes session cookies that another host of the domain has set, because express-session reads only the first cookie
+ * of this name.
  */
 function keepOwnCookie({ headers }: Request, sessionCookie: SessionCookie): void {
   if (headers.cookie === undefined) return;

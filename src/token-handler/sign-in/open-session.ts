@@ -59,8 +59,8 @@ export function createSessionOpener(options: SessionOpenerOptions) {
       throw new Problem('unauthenticated', 'The identity provider has ended this sign-in. Sign in again.');
     }
     if (before) {
-      // The browser's former session has already ended, because `renewSession` deleted its record. Removes its tokens
-      // too.
+      // The browser's former session has already ended, because `renewSession` deleted its record. This call also
+      // removes its tokens.
       await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
     }
     noteSession(response, session);

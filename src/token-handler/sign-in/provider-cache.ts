@@ -43,8 +43,9 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
     },
     /**
      * Returns the URL of the realm's key set, at the address that this process calls. The URL is the `jwks_uri` of the
-     * discovery document, which every sign-in and every refresh reads first. Until then, the URL for the platform's
-     * identity provider is Keycloak's path, so that bearer tokens of callers can be verified without discovery.
+     * discovery document. Every sign-in and every refresh reads the document before verifying tokens. While the
+     * document of a realm of the platform's identity provider is not cached, returns Keycloak's path instead, so that
+     * bearer tokens of callers can be verified without discovery.
      */
     async keysUrl(realm: string): Promise<string> {
       const isMapped = addresses.mappedIssuer(realm) !== undefined;

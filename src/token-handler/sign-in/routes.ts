@@ -1,5 +1,5 @@
-// Routes for sign-in and its callback. They start an attempt at the identity provider, and open a session from the
-// identity provider's response. They never redirect a browser to another origin because a request names it.
+// Routes for sign-in and its callback. They start an attempt at the identity provider, and open a session from its
+// response. They never redirect the browser to another origin only because a request names this origin.
 import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -24,7 +24,7 @@ import type { SignInOutcomes } from './sign-in-outcomes.ts';
 
 export interface SignInOptions {
   tenants: TenantLookup;
-  /** Name of the header with which a proxy reserves a domain for one tenant. */
+  /** Name of the request header in which the reverse proxy of a domain names the tenant of that domain. */
   tenantHeader: string;
   catalog: Pick<ClientCatalog, 'find'>;
   registrations: Pick<RegistrationStore, 'find'>;
@@ -230,7 +230,7 @@ function unknownState(): Problem {
   return invalidRequest([{ pointer: '/query/state', detail }]);
 }
 
-/** If the tenant header reserves the domain for one tenant, rejects the callback of another tenant's sign-in. */
+/** If the tenant header names the tenant of the domain, rejects the callback of another tenant's sign-in. */
 async function checkDomain(options: SignInOptions, request: Request, signIn: SignInRequest): Promise<void> {
   const named = tenantHeader(request, options.tenantHeader);
   if (named === undefined || (await findTenant(options.tenants, named))?.id === signIn.tenantId) return;

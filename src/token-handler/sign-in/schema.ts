@@ -66,9 +66,9 @@ const once = 'must be given once';
 const otherFlows = ['access_token', 'token', 'id_token', 'response'];
 
 /**
- * The query of the callback: the parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and of RFC 9207 section 2. Contains
- * either a code or an error. Rejects parameters of another flow. Ignores all other parameters, as RFC 6749 section
- * 4.1.2 requires.
+ * The query of the callback: the parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and of RFC 9207 section 2. The query
+ * must contain either a code or an error. Rejects parameters of another flow. Ignores all other parameters, as RFC 6749
+ * section 4.1.2 requires.
  */
 export const callbackQuery = z
   .looseObject({

@@ -5,7 +5,7 @@
 // as slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)(\/[^\\\s\p{Cc}]*)?$/iu;
 
-/** Returns why no authorization code may be sent to an address, or undefined if the address is valid. */
+/** Returns why an address must not receive authorization codes, or undefined if the address is valid. */
 export function addressProblem(text: string): string | undefined {
   const [, authority] = absolutePattern.exec(text) ?? [];
   if (authority === undefined || !URL.canParse(text)) return 'must be an absolute http or https URL';
@@ -42,7 +42,8 @@ export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, h
 
 /**
  * True if the text is a path on the origin of the page. Rejects `//host` and `/\host`, because browsers read them as
- * another host (WHATWG URL, section 4.4). Also rejects their encoded forms, because a proxy may decode the path once.
+ * another host (WHATWG URL, section 4.4). Also rejects their encoded forms, because a reverse proxy may decode the path
+ * once.
  */
 export function isLocalPath(text: string): boolean {
   if (text.length > 2_000 || !text.startsWith('/') || /[\\\s\p{Cc}]/u.test(text)) return false;

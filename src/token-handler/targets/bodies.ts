@@ -149,7 +149,7 @@ export class Download implements PacedBody {
     this.#remaining = length === undefined ? Number.NaN : Number(length);
   }
 
-  /** True if the upstream has not sent the whole body yet, or if its length is unknown. */
+  /** True if the upstream has not sent the whole body yet, or if the length of the body is unknown. */
   get isOpen(): boolean {
     return this.#remaining !== 0;
   }
@@ -199,7 +199,7 @@ export class Download implements PacedBody {
   }
 }
 
-/** Maximum size in bytes of a piece of a body that is cheaper to copy than to write separately. */
+/** Maximum size in bytes of a small piece. Copying such a piece is cheaper than writing it separately. */
 const small = 8_192;
 
 /**

@@ -4,9 +4,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
- * A budget for reading ahead from clients whose upstream reads nothing. The end of a client's connection is noticed
- * only after all its data was read (RFC 9293 section 3.10.4). If the budget is used up and the client has left, only
- * UPSTREAM_TIMEOUT ends the request.
+ * A budget for reading ahead from clients whose upstream reads nothing. This process notices the end of a client's
+ * connection only after it has read all data of the client (RFC 9293 section 3.10.4). If the budget is used up and the
+ * client has left, only UPSTREAM_TIMEOUT ends the request.
  */
 export interface ReadAhead {
   /**
@@ -37,8 +37,8 @@ export function createReadAhead(): ReadAhead {
 }
 
 /**
- * Makes V8 collect its young generation after a number of forwarded bytes. Sockets read into buffers outside V8's heap,
- * which V8 takes into account late. At full speed, a body leaves about 70 MiB of such buffers before V8 collects them
+ * Makes V8 collect its young generation after a number of forwarded bytes. Sockets read into buffers outside V8's heap.
+ * Without help, V8 frees these buffers late: at full speed, a body leaves about 70 MiB of them before V8 collects them
  * (decision 0041).
  */
 export interface PassingBuffers {
@@ -67,7 +67,7 @@ export function createPassingBuffers(): PassingBuffers {
 
 type Collect = (options: { type: 'minor' }) => void;
 
-/** Creates a new V8 context, because V8 defines `gc` only in contexts that are created after the flag was set. */
+/** Creates a new V8 context, because V8 defines `gc` only in contexts that are created after `--expose-gc` was set. */
 function findCollect(): Collect {
   setFlagsFromString('--expose-gc');
   return runInNewContext('gc');

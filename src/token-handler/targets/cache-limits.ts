@@ -9,9 +9,9 @@ type Headers = Record<string, string | string[]>;
 const cacheControls = ['cache-control', 'cdn-cache-control'];
 
 /**
- * If a cache may store the response, adds `Cookie` to `Vary`. Then also adds `private` to `Cache-Control`, unless the
- * upstream says whether shared caches may reuse the response. A response without Cache-Control needs no change, because
- * the token handler sets `no-store`.
+ * If a cache may store the response, adds `Cookie` to `Vary`. Also adds `private` to each header of `cacheControls`
+ * that does not say whether shared caches may reuse the response. A response without Cache-Control needs no change,
+ * because the token handler sets `no-store`.
  */
 export function limitCaches(headers: Headers, status: number): void {
   let mayBeStored = false;
@@ -27,7 +27,7 @@ export function limitCaches(headers: Headers, status: number): void {
   if (mayBeStored) varyByCookie(headers, status);
 }
 
-/** Adds `Cookie` to `Vary`, so that caches do not reuse the response for other cookies (RFC 9111 section 4.1). */
+/** Adds `Cookie` to `Vary`, so that caches reuse the response only for equal cookies (RFC 9111 section 4.1). */
 function varyByCookie(headers: Headers, status: number): void {
   const vary = asText(headers.vary);
   // A 304 without Vary keeps the Vary of the cached response (RFC 9111 section 3.2), which already names Cookie.
@@ -38,7 +38,7 @@ function varyByCookie(headers: Headers, status: number): void {
 
 type Sharing = 'never stored' | 'stated' | 'not stated';
 
-/** Limits for caching decisions about Cache-Control values. Upstreams send few different values. */
+/** Limits of the cache for results of `sharingOf`. Upstreams send few different Cache-Control values. */
 const rememberedValues = { most: 500, longest: 100 };
 
 /**
@@ -47,7 +47,8 @@ const rememberedValues = { most: 500, longest: 100 };
  * restricts only these fields.
  */
 const sharingOf = remembered((value): Sharing => {
-  // An unterminated quoted string extends to the end of the value, so that the replacement takes linear time.
+  // The pattern also matches an unterminated quoted string, up to the end of the value. Otherwise, the replacement
+  // might not take linear time.
   const directives = membersOf(value.replaceAll(/"(?:[^"\\]|\\.)*(?:"|\\?$)/gs, 'quoted'));
   if (directives.includes('no-store')) return 'never stored';
   const isStated = directives.some((directive) => /^(?:private|public|must-revalidate|s-maxage=.*)$/.test(directive));

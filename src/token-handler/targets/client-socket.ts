@@ -17,8 +17,8 @@ export function keepOpen({ socket }: IncomingMessage, response: HttpResponse): v
 const longestEnd = 2_000;
 
 /**
- * Ends a response normally. If the client does not read the rest in time, aborts the response, because no other limit
- * applies by then.
+ * Ends a response normally. If the client does not read the rest in time, aborts the response, because the other limits
+ * of the request no longer apply.
  */
 export function endSoon(response: HttpResponse): void {
   response.end();
@@ -30,12 +30,13 @@ export function endSoon(response: HttpResponse): void {
 export function cut(response: HttpResponse): void {
   const { socket } = response;
   if (socket) resetSocket(socket);
-  // The reset may have to wait. If the response were destroyed now, the connection would be closed without a reset.
+  // `resetSocket` may reset the connection only later. If the response were destroyed now, the connection would be
+  // closed without a reset.
   if (!socket || socket.destroyed) response.destroy();
 }
 
 /**
- * Ignores an error of a response or a tunnel. After the error, the response or tunnel closes, which is handled
- * elsewhere.
+ * Ignores an error of a response or a tunnel. The error also closes the response or tunnel, and other listeners handle
+ * its event `close`.
  */
 export const ignore = (): void => undefined;

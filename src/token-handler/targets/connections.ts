@@ -48,7 +48,7 @@ export type ConnectionRefusal = 'process' | 'pool' | 'queue-full' | 'queue-late'
 export interface ConnectionLimits {
   /** Maximum number of shared connections to one upstream. */
   perUpstream: number;
-  /** Percentage of the shared connections that one person may hold. Every person may hold at least eight. */
+  /** Percentage of the shared connections that one person may hold. This limit is never less than eight connections. */
   personShare: number;
   /** Percentage of the shared connections that one tenant may hold. */
   tenantShare: number;
@@ -61,9 +61,9 @@ const connectTimeout = 10_000;
 const longestPause = 300_000;
 /** Maximum wait of a request in milliseconds, while its person or tenant holds all connections of its share. */
 const longestWait = 10_000;
-/** A person, a tenant and a pool may each have this many waiting requests per connection of their share. */
+/** Maximum number of waiting requests for each connection that a person, a tenant or a pool may hold. */
 const waitingPerConnection = 4;
-/** Minimum number of connections that every person may hold. A page loads several resources concurrently. */
+/** The limit of a person is never less than this number, because a page loads several resources concurrently. */
 const leastOfPerson = 8;
 /**
  * The limit for all upstreams together is `perUpstream` times this number. The limit exists because the number of file

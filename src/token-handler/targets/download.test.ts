@@ -29,7 +29,7 @@ function start(length?: string) {
     write: (chunk: Buffer) => download.write(chunk, controller),
     /**
      * Sets the numbers of unsent bytes: `queued` in Node's buffer, and `sending` of the current piece in libuv's queue.
-     * Returns the number of bytes that have passed.
+     * Returns the number of bytes that count as read by the client.
      */
     look(queued: number, sending: number) {
       response.writableLength = queued;

@@ -111,8 +111,8 @@ function isForServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): bool
 }
 
 /**
- * Throws Problem `body-too-large` for a Content-Length of 2^53 or more, because undici would forward another number
- * than the client sent (RFC 9110 section 8.6).
+ * Throws Problem `body-too-large` for a Content-Length of 2^53 or more, because undici would forward a number that
+ * differs from the client's (RFC 9110 section 8.6).
  */
 function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const length = headers['content-length'];
@@ -162,9 +162,7 @@ function addedHeaders({ locals }: HttpResponse, accessToken: string, span: Span 
   };
 }
 
-/**
- * Forwards the request in a span. Ends the span when the upstream is done with the request, or when the request fails.
- */
+/** Forwards the request in a span. Ends the span when forwarding has ended or failed. */
 async function forwardIn(span: Span, forward: Forward, ...[request, response, outgoing]: Parameters<Forward>) {
   try {
     await forward(request, response, outgoing);

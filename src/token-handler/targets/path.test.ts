@@ -288,8 +288,8 @@ describe('a name that looks encoded', () => {
 });
 
 /**
- * Returns the paths that servers may take `path` for: decoded up to three times, with `\` read as a slash, and with or
- * without matrix parameters.
+ * Returns the paths that servers may read instead of `path`: decoded up to three times, with `\` read as a slash, and
+ * with or without matrix parameters.
  */
 function readings(path: string): string[] {
   const decoded = [path];

@@ -114,7 +114,7 @@ const lookalikes = /[\u20e5\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe6
  */
 const foldedSeparators = /[/\\\u00a5\u20a9\u2044]/;
 
-/** Conversions to ASCII, by best-fit conversion or iconv's `//TRANSLIT`, that are not decompositions of Unicode. */
+/** Further characters that best-fit conversion or iconv's `//TRANSLIT` turns into ASCII. NFKD does not convert them. */
 const asciiLookalikes: Readonly<Record<string, string>> = {
   '\u00b7': '.',
   '\u06d4': '.',

@@ -14,7 +14,8 @@ import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.
 const timeout = { interval: 5 };
 let proxy: RunningProxy;
 afterEach(async () => {
-  // However the request has ended, it must be reported as done, release its connection and stop watching its session.
+  // After every request, the proxy must report the request as done, release its connection and stop watching its
+  // session.
   await expect.poll(() => [proxy.running(), proxy.held(), proxy.watching()], timeout).toEqual([0, 0, 0]);
   await proxy.close();
 });
@@ -142,7 +143,7 @@ describe('a response', () => {
     const { request, answer } = proxy.start();
     request.end();
     await proxy.upstream.waitFor(1);
-    // Fills the buffers of the kernel until some bytes stay in the proxy, which are too few to pause the upstream.
+    // Fills the buffers of the kernel until a few bytes stay in the proxy. So few bytes do not pause the upstream.
     for (let sent = 0; proxy.unread() === 0; sent += 4_096) {
       piece?.();
       await expect.poll(() => proxy.noted(), { interval: 1 }).toBe(sent + 4_096);
@@ -405,7 +406,7 @@ describe('the end of the session', () => {
     const { request, answer } = proxy.start('GET', { Accept: 'text/event-stream' });
     request.end();
     await answer;
-    // Bytes may also be unread for a moment only, while the kernel still takes more of them.
+    // Unread bytes alone do not show that the client is stuck, because the kernel may still be taking more bytes.
     const isStuck = async () => {
       const before = proxy.unread();
       await delay(300);

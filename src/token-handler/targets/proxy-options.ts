@@ -19,7 +19,7 @@ export interface ProxyOptions {
   rate: TransferRate;
   bodies: BodyBuffers;
   metrics: ProxyMetrics;
-  /** Maximum time in milliseconds between the upstream's receipt of the request and the beginning of its response. */
+  /** Maximum time in milliseconds from sending the last part of the request until the upstream's response begins. */
   firstByte: number;
 }
 
@@ -38,11 +38,13 @@ export interface Outgoing {
 }
 
 /**
- * Forwards a request. Resolves when the response is complete, or when the client has closed the connection. Throws one
- * of these Problems:
+ * Forwards a request. Resolves when the upstream has sent the whole response, when the client has closed the
+ * connection, or when the proxy has ended a response that had begun. Throws one of these Problems:
  * - `dependency-failed`: the upstream cannot be reached, or broke off its response
  * - `dependency-timeout`: the upstream did not begin to respond in time
  * - `request-timeout`: the client sends the body too slowly
  * - `busy` or `too-many-requests`: a limit was reached
+ * - `unauthenticated`: the session has ended
+ * - `invalid-request`: the request has a header or a transfer coding that cannot be forwarded
  */
 export type Forward = (request: IncomingMessage, response: HttpResponse, outgoing: Outgoing) => Promise<void>;

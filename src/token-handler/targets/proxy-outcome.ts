@@ -10,7 +10,8 @@ import { Rejection } from '../rejection.ts';
  * - `timeout`: the upstream did not begin to respond in time
  * - `refused`: a check or a limit of the token handler refused the request
  * - `failed`: the token handler, or a service that it needs, failed before the upstream was called
- * - `aborted`: the client closed the connection, or the session ended during the response
+ * - `aborted`: the client closed the connection, or the proxy aborted a response that had begun, because the session
+ *   had ended or a body was too slow
  */
 export const proxyOutcomes = [
   ...(['succeeded', 'client-error', 'server-error', 'unreachable', 'timeout'] as const),

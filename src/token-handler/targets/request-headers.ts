@@ -46,11 +46,11 @@ const dropped = [
   ...untrustedHeaders.flatMap(({ names }) => names),
 ];
 
-/** Limits for caching decisions about header names. Clients send few different names. */
+/** Limits of the cache for decisions about header names. Clients send few different names. */
 const rememberedNames = { most: 1_000, longest: 100 };
 
 export interface RequestHeadersOptions {
-  /** Name of the header with which a proxy reserves a domain for one tenant. */
+  /** Name of the request header in which the reverse proxy of a domain names the tenant of that domain. */
   tenantHeader: string;
   /** Names of further headers to drop. A name may end with `*`. */
   alsoDropped: readonly string[];

@@ -1,7 +1,7 @@
-// Selects the headers of an upstream's response that the client receives. Drops hop-by-hop headers, and headers that
-// would change the browser's state for the whole origin of the frontend, such as cookies. Prevents documents from
-// running scripts in this origin, and limits which caches may reuse a response. Rejects responses whose framing Node
-// would change (RFC 9110, RFC 9112).
+// Selects which headers of an upstream's response the client receives. Drops hop-by-hop headers, and headers that would
+// change the browser's state for the whole origin of the frontend, such as cookies. Prevents documents from running
+// scripts in this origin, and limits which caches may reuse a response. Rejects responses whose framing Node would
+// change (RFC 9110, RFC 9112).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { upgradeOf } from '../../service/http/upgrades.ts';
 import { asText, limitCaches } from './cache-limits.ts';
@@ -35,8 +35,8 @@ const dropped = new Set([
 ]);
 
 /**
- * Returns the headers for the client. If the status of the response allows no content, drops its Content-Length (RFC
- * 9110 section 8.6). Throws an Error for a response that cannot be forwarded unchanged.
+ * Returns the headers for the client. Drops the Content-Length of a response that has a Transfer-Encoding, or whose
+ * status allows no content (RFC 9110 section 8.6). Throws an Error for a response that cannot be forwarded unchanged.
  */
 export function responseHeaders(
   headers: IncomingHttpHeaders,
@@ -113,7 +113,7 @@ const mostInformation = 65_536;
 /** Throws an Error, which becomes a 502, for a response that cannot be forwarded unchanged. */
 function checkResponse(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
-  // Node decodes only the coding `chunked`, and the proxy has sent no TE header (RFC 9112 section 7.4).
+  // undici decodes only the coding `chunked`, and the proxy has sent no TE header (RFC 9112 section 7.4).
   if (coding !== undefined && coding !== 'chunked' && String(coding).trim().toLowerCase() !== 'chunked')
     throw new Error('the response has a transfer coding other than chunked');
   if (status >= 200) return;
@@ -156,7 +156,7 @@ const inertType = new RegExp(
   'i',
 );
 
-/** Limits for caching decisions about content types. Upstreams send few different values. */
+/** Limits of the cache for decisions about content types. Upstreams send few different values. */
 const rememberedTypes = { most: 500, longest: 100 };
 const isInertText = remembered(
   (contentType) => contentType.split(',').every((value) => inertType.test(value)),

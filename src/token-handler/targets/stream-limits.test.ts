@@ -1,4 +1,4 @@
-// Tests the limits of open streams, and when a long request learns that its session has ended. The clock is a fake.
+// Tests the limits of open streams, and when the end of the session ends a long request. The clock is a fake.
 import prom from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Problem } from '../../service/http/problem.ts';

@@ -4,11 +4,11 @@
 
 /** The body of a request or response that the proxy forwards. */
 export interface PacedBody {
-  /** Number of bytes that the client had sent or read at the last call of `look`. */
+  /** Number of bytes that the client has sent or read. May be outdated until the next call of `look`. */
   readonly passed: number;
   /** True if the proxy waits only for the client to send or read. */
   readonly isWaiting: boolean;
-  /** Updates `passed` and `isWaiting`. Called at each check, before the rate is computed. */
+  /** Called at each check, before the rate is computed. The body can then update `passed` and `isWaiting`. */
   look?(): void;
 }
 

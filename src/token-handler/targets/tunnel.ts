@@ -52,8 +52,8 @@ export function openTunnel(
 const closingTime = 2_000;
 
 /**
- * When the connection `ended` has ended, closes the connection `other` after a while. Otherwise, `other` would stay
- * open until its peer ended it.
+ * When the connection `ended` has ended, closes the connection `other` after `closingTime`. Without this limit, `other`
+ * would stay open until its peer ended it.
  */
 function closeAfterEnd(ended: Duplex, other: Duplex): void {
   ended.once('end', () => {

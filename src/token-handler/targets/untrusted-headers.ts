@@ -139,7 +139,7 @@ export function isHeaderPattern(text: string): boolean {
   return patternForm.test(text);
 }
 
-/** Returns a function that tells whether a header name matches a pattern. Ignores case and the kind of punctuation. */
+/** Returns a function that checks whether a name matches any pattern. Ignores case and the kind of punctuation. */
 export function createHeaderMatcher(patterns: readonly string[]): (name: string) => boolean {
   const exact = new Set<string>();
   const beginnings: string[] = [];

@@ -19,8 +19,8 @@ export interface Adversary {
   /** True if `failure`, which an honest user saw while this adversary worked, is documented behavior. */
   excuses?(failure: Failure): boolean;
   /**
-   * True if the adversary needs the database, or complains about a status that an outage of the database causes. It
-   * then cannot run together with an adversary that cuts database connections.
+   * True if the adversary needs the database, or complains about a status that an outage of the database causes. Such
+   * an adversary cannot run together with one that cuts database connections.
    */
   needsDatabase?: boolean;
   /** Milliseconds after the adversary's end during which honest users may still see its effects; by default 300. */
@@ -32,7 +32,7 @@ const platformKinds = ['create', 'send code', 'read', 'submit', 'read register',
 
 /**
  * True if a failure is documented behavior while Postgres or Redis is unavailable: 503 with Retry-After, or 502 if a
- * platform service has lost its database. Wrong data and lost sessions are never excused.
+ * platform service that the request needs has lost its database. Wrong data and lost sessions are never excused.
  */
 export function isStoreFault({ status, hasRetryAfter, isWrong, kind }: Failure): boolean {
   if (isWrong) return false;

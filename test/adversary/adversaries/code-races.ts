@@ -1,4 +1,4 @@
-// Attempts to read a form with wrong codes, concurrent with the deletion of the form.
+// An adversary that tries to read a form with wrong codes while the form is being deleted.
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';
 import { anyReplica, send, swarm } from './hostile-client.ts';

@@ -64,7 +64,10 @@ export const tokenFloods: Adversary = {
     }),
 };
 
-/** Number of mails that the address may get in the first minute: one about the first draft, and one with the code. */
+/**
+ * Maximum number of mails that the address may get in the first minute: one about the first draft, and one with the
+ * code.
+ */
 const allowedMails = 2;
 
 export const mailFloods: Adversary = {

@@ -44,8 +44,9 @@ export const poisonedRows: Adversary = {
 };
 
 /**
- * Sends two bodies. Because of the defect nodejs/node#63785, V8 returns a key of the first body instead of a key of the
- * second body.
+ * Tries to store a NUL in a member name, which must be refused. Sends two bodies to each replica: because of the defect
+ * nodejs/node#63785, V8 may return the key `\\` of the first body instead of the key `\u0000` of the second body, so
+ * that a check of the key misses the NUL.
  */
 async function writeNulByBody({ addresses, random, signal, complain }: Attack): Promise<void> {
   const token = addresses.tokens.hostileIntake;

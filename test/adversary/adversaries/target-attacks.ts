@@ -9,8 +9,8 @@ import type { Adversary } from './adversary.ts';
 import { anyReplica, exchange, open, send, swarm, targetHead, untilAborted } from './hostile-client.ts';
 
 /**
- * Paths that leave the base path on lenient servers: characters that best-fit mappings turn into backslashes, and an
- * encoded ? or # after dots.
+ * Paths that leave the base path if the upstream is lenient: after `..`, they have a character that best-fit mappings
+ * of character sets turn into a backslash, or an encoded `?` or `#`.
  */
 const escapes = ['/..%c2%a5', '/..%e2%82%a9', '/..%e2%83%a5', '/..%3f', '/..%23', '/a/..%3F/x', '/..%C2%A5x'];
 

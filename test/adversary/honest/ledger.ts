@@ -3,7 +3,7 @@
 export interface Ledger {
   /** Records a new form, which has no data yet. */
   created(formId: string): void;
-  /** Records that a save has begun. Until `acknowledged`, the form may contain the old or the new data. */
+  /** Records that a save has begun. Until `acknowledged` is called, the form may contain the old or the new data. */
   attempt(formId: string, data: unknown): void;
   acknowledged(formId: string, data: unknown): void;
   /** Each form with the data that it may contain. */

@@ -57,8 +57,8 @@ async function work(around: Surroundings, { send }: Sender, { email }: Person): 
 
 /**
  * Milliseconds without an event after which a stream counts as broken; the upstream sends an event every second. A
- * fault may also end a stream this much later, because the token handler ends a stream only when Redis has not
- * confirmed the session for 4 s.
+ * broken stream is attributed to every phase of the last 5 s, because a fault may end the stream late: the token
+ * handler ends it only when Redis has not confirmed the session for 4 s.
  */
 const longestSilence = 5_000;
 

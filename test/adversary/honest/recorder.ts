@@ -38,11 +38,14 @@ export interface Failure {
 }
 
 export interface Recorder {
-  /** The phase that a run is in. Requests that are under way when the phase changes belong to both phases. */
+  /**
+   * The phase that a run is in. If the phase changes during a step, a failure of the step belongs to both phases, and
+   * the step's latency belongs to the first.
+   */
   phase: string;
   samples: Sample[];
   failures: Failure[];
-  /** Runs a step of a user and records its latency or its failure. Rejects after a failure. */
+  /** Runs a step of a user, and records its latency. If the step fails, also records the failure, and rejects. */
   measure<T>(kind: Kind, step: () => Promise<T>): Promise<T>;
   /**
    * Records a failure. `began` is the value of `performance.now()` when the step began; by default, the current value.
@@ -50,7 +53,10 @@ export interface Recorder {
   fail(failure: Omit<Failure, 'phase'>, began?: number): void;
 }
 
-/** The error of a failed step. `measure` records and throws it. It ends the user's current round (see persona.ts). */
+/**
+ * The error of a failed step, which `measure` records and throws. The error ends the user's current round (see
+ * persona.ts).
+ */
 export class Unserved extends Error {
   readonly status: number;
   readonly hasRetryAfter: boolean;

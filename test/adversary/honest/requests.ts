@@ -28,7 +28,7 @@ const patience = 15_000;
 
 /**
  * Milliseconds after which a user opens a new connection, as browsers and proxies do. Otherwise, all connections would
- * stay at one replica after the other has restarted.
+ * stay at one replica after the other replica has restarted.
  */
 const connectionLife = 20_000;
 
@@ -70,8 +70,8 @@ export function createSender(own: Record<string, string>): Sender {
 }
 
 /**
- * Returns the status, type and detail of a problem response. They contain no ids, so that equal problems can be
- * counted.
+ * Returns the status, type and detail of a problem response. They contain no ids, so that equal problems have equal
+ * descriptions and can be counted.
  */
 export function describeProblem(status: number, text: string): string {
   const type = /"type":"urn:formgate:problem:([\w-]+)"/.exec(text)?.[1];

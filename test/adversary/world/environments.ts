@@ -90,7 +90,7 @@ export function environmentsOf(around: Surroundings): Record<Service | 'reconcil
       KEY_RING: `test:${randomBytes(32).toString('base64')}`,
       ...around.redisEnv,
       PLATFORM_CACHE_TTL: 'PT5S',
-      // The limit is raised, because everyone signs in from the same address here.
+      // The limit is raised, because here all people sign in from one client address.
       SIGN_IN_LIMIT: '1000000',
     },
     reconciler: { ...shared, ...formService, CORE_CLIENTS: 'off' },

@@ -21,7 +21,7 @@ export interface Exit {
   replica: string;
   /** Exit code or signal with which the process ended. */
   how: string;
-  /** The message of the last fatal line in the replica's log. */
+  /** The message of the last fatal line in the replica's log; of the last line if no line is fatal. */
   lastWords: string;
 }
 

@@ -145,8 +145,8 @@ interface Owner {
 }
 
 /**
- * Moves all slots that have keys, as `redis-cli --cluster reshard` does. The new owner `to` is told first, so that
- * every slot always has an owner.
+ * Moves all slots that have keys, as `redis-cli --cluster reshard` does. At the end of each move, the new owner `to`
+ * gets the slot before the other nodes learn of it, so that every slot always has an owner.
  */
 async function migrate(from: Owner, to: Owner, all: Owner[]): Promise<void> {
   const keys = (await from.primary.server.command('KEYS', '*')) as string[];

@@ -1,4 +1,4 @@
-// The shards of the modules for codes, the expiry and who may do what.
+// The shards of the modules for codes, the expiry of forms, and authorization.
 import type { Shard } from './shard.ts';
 
 export const formShards: Readonly<Record<string, Shard>> = {

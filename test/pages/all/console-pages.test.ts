@@ -26,7 +26,8 @@ function follow(context: BrowserContext): void {
 }
 
 async function startCounting(context: BrowserContext, page: Page): Promise<CDPSession> {
-  // The browser discards a document's coverage counts when the page navigates away, so read the counts before.
+  // The browser discards a document's coverage counts when the page navigates away, so read the counts before each
+  // navigation.
   const { goto, reload } = page;
   page.goto = (...args) => collect().then(() => goto.apply(page, args));
   page.reload = (...args) => collect().then(() => reload.apply(page, args));

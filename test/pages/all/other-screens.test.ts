@@ -1,5 +1,5 @@
-// Tests all other pages, outside the applicant's pages and the areas of the console: axe finds no violation, and each
-// page fits the screen. `npm run screens` also takes a picture of each page.
+// Tests all pages except the applicant's pages and the areas of the console: axe finds no violation, and each page fits
+// the screen. `npm run screens` also takes a picture of each page.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';

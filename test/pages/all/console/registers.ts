@@ -77,7 +77,7 @@ export function testRegisters(suite: ConsoleSuite): void {
     for (let kept = 0; kept < 41; kept += 1)
       await suite.world.api('demo-admin', 'POST', '/form/v1/registers/rivers/revisions', {});
     const page = await suite.open('/registers/rivers');
-    // The active revision, here the latest, has no button.
+    // The active revision, here the latest, has no button to pin it.
     const rows = page.getByRole('button', { name: /^Pin revision/ });
     const more = page.getByRole('button', { name: 'Show earlier revisions' });
     for (const shown of [19, 39]) {
