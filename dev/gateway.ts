@@ -1,6 +1,6 @@
-// The gateway of `npm start`. It routes all requests of one port, as an ingress does in a cluster. It also forwards
-// HTTP upgrades to the token handler, and adds the API version to the paths of the token handler. It refuses requests
-// for host names other than those of this machine.
+// The gateway of `npm start`. It listens on one port and routes each request to its component, as an ingress does in a
+// cluster. It also forwards HTTP upgrades to the token handler, and adds the API version to the paths of the token
+// handler. It refuses requests for host names other than those of this machine.
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';

@@ -1,4 +1,4 @@
-// `npm start`: runs all of Formgate on this machine until a signal. Exits with 1 when a component cannot continue.
+// `npm start`: runs all of Formgate on this machine until a signal comes. Exits with 1 if a component cannot continue.
 import { parseStartOptions, UsageError } from './options.ts';
 import { describeStart, startHelp } from './report.ts';
 import { createFormgate } from './start.ts';

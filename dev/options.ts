@@ -47,7 +47,7 @@ export function parsePort(env: NodeJS.ProcessEnv): number {
   throw new UsageError(`PORT must be a number up to 65535, not ${JSON.stringify(text)}.`);
 }
 
-/** Returns the command that runs the demo against this Formgate. It sets PORT if the port is not the default. */
+/** Returns the command that runs the demo against `publicUrl`. The command sets PORT if the port is not the default. */
 export function demoCommand(publicUrl: string): string {
   const port = new URL(publicUrl).port || '80';
   return port === defaultPort ? 'npm run demo' : `PORT=${port} npm run demo`;

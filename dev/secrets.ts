@@ -1,5 +1,5 @@
-// Generates the secrets of an installation and keeps them in one file, which only its owner may read. A damaged file is
-// rejected, because new secrets could not decrypt the existing data.
+// Generates the secrets of an installation and keeps them in one file, which only its owner may read. Rejects a damaged
+// file, because newly generated secrets could not decrypt the existing data.
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 

@@ -225,7 +225,7 @@ describe('npm start', { timeout: 3 * longestStart }, () => {
     await mkdir(join(directory, 'data'), { recursive: true });
     await writeFile(file, 'from a run that was killed');
     const starting = start(['--fresh']);
-    // `--fresh` deletes the file. The start writes it again only when the services have their addresses.
+    // `--fresh` deletes the file. The start writes the file again only after it has chosen the services' addresses.
     const isSettled = () => !existsSync(file) || running?.output().includes('Formgate is ready') === true;
     await until(isSettled, () => 'npm start has not begun', longestStart);
     expect(existsSync(file)).toBe(false);

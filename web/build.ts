@@ -22,8 +22,8 @@ const sources = [...apps, 'shared', ...modules, 'build.ts', 'package.json', 'tsc
 /** Builds the pages if a source has changed since the last build. Concurrent runs are safe. */
 export async function buildPages(): Promise<void> {
   if (existsSync(join(output, hashOf(sources)))) return;
-  // Uses a separate process with its own NODE_ENV. With the NODE_ENV of tests, Vite would build for development, with
-  // paths of this machine.
+  // Uses a separate process with its own NODE_ENV. With the NODE_ENV of tests, Vite would build for development, and
+  // the output would contain paths of this machine.
   const env = { ...process.env, NODE_ENV: 'production' };
   await promisify(execFile)(process.execPath, [import.meta.filename], { env });
 }
@@ -66,7 +66,7 @@ export async function buildApp(app: string, outDir: string, sourcemap: false | '
     base: `/${app}/`,
     logLevel: 'warn',
     plugins: [withoutAjv],
-    // A file below 4 KB would become a data: address, which the pages' policy forbids.
+    // By default, Vite turns files below 4 KB into `data:` URLs, which the pages' policy forbids.
     build: {
       ...{ outDir, emptyOutDir: true, sourcemap, assetsInlineLimit: 0, target: 'es2022' },
       modulePreload: { polyfill: false },

@@ -1,5 +1,5 @@
 // Runs the embedded identity provider of `npm start` with the default realms, and keeps its state in Postgres. Services
-// reach the identity provider on a separate loopback port, browsers through the gateway.
+// reach the identity provider on a separate loopback port; browsers reach it through the gateway.
 import { join } from 'node:path';
 import type express from 'express';
 import { systemClock } from '../../src/service/clock.ts';

@@ -135,7 +135,7 @@ export function profileClaims(account: Account): Record<string, unknown> {
   };
 }
 
-/** Derives a UUID (version 8, RFC 9562, section 5.8) from the parts, so that it is the same in every run. */
+/** Derives a UUID (version 8, RFC 9562, section 5.8) from the parts, so that an id is the same in every run. */
 function stableId(...parts: string[]): string {
   const hex = createHash('sha256').update(parts.join('\0')).digest('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

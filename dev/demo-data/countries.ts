@@ -1,5 +1,5 @@
-// Creates the register of countries for the demo form: ISO 3166-1, in English and French. Uses the register API. If the
-// register exists, leaves it unchanged, so that edits to it are not lost.
+// Creates the register of countries for the demo form through the register API: ISO 3166-1, in English and French. An
+// existing register is left unchanged, so that its edits are not lost.
 import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
 import french from 'i18n-iso-countries/langs/fr.json' with { type: 'json' };
 

@@ -35,8 +35,9 @@ export function platformSeed(targets: Targets): object {
 }
 
 /**
- * Writes the demo's form definition and its client of the token handler over HTTP, with an access token of the user
- * demo-admin. `publicUrl` is the gateway's address, for redirect URIs. Throws if a request fails.
+ * Writes the demo's form definition and the demo's client of the token handler. Calls the configuration service with an
+ * access token of the user demo-admin. `publicUrl` is the gateway's address, for links in mails and for redirect URIs.
+ * Throws if a request fails.
  */
 export async function writeDemoData(options: Connection & { urns: Urns; publicUrl: string }): Promise<void> {
   const { urns, publicUrl } = options;

@@ -1,5 +1,5 @@
 // The second part of the demo. A person signs in to a single-page app through the token handler. Then the app calls a
-// service with the session, and signs out.
+// service with the session, and signs the person out.
 import { businessLicenceId } from '../demo-data/business-licence.ts';
 import { demoConsoleId } from '../demo-data/demo-data.ts';
 import { createDemoBrowser, type DemoBrowser, type Page } from './browser.ts';

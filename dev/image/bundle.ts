@@ -21,7 +21,10 @@ const unused = ['pg-cloudflare', 'pg-native', 'typescript'];
 /** The folder in the bundle for modules that several entry points import. */
 const chunks = 'src/chunks';
 
-/** Writes to the folder: the bundle, the files that the program reads at run time, and the licences of its packages. */
+/**
+ * Writes the bundle, the files that the program reads at run time, and the licences of the bundled packages to the
+ * folder.
+ */
 export async function bundle(folder: string): Promise<void> {
   const paths = await Array.fromAsync(glob(entryPoints, { cwd: root }));
   const built = await rolldown({
@@ -29,7 +32,7 @@ export async function bundle(folder: string): Promise<void> {
     input: Object.fromEntries(paths.map((path) => [path.replace(/\.ts$/, ''), path])),
     platform: 'node',
     external: unused,
-    // A warning fails the build. An unresolved import is only a warning, and would fail later, at run time.
+    // Each warning fails the build. Rolldown only warns about an unresolved import, which would then fail at run time.
     onLog(level, log, handle) {
       if (level === 'warn') throw new Error(`${log.code}: ${log.message}`);
       handle(level, log);

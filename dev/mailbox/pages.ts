@@ -3,8 +3,8 @@ import { html } from '../../src/service/openapi/html.ts';
 import type { Page } from '../pages/layout.ts';
 import type { Message } from './message.ts';
 
-// The script of the list page. It polls every two seconds. To avoid disturbing a reader, it changes the page only if
-// there are new messages or the mailbox was emptied.
+// The script of the list page. It polls every two seconds. To avoid disturbing a reader, it changes the list only if
+// the newest message is a different one, or if the mailbox was emptied.
 const refresh = `
 const newest = () => document.querySelector('[data-id]')?.dataset.id;
 const list = () => document.getElementById('messages');

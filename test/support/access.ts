@@ -26,7 +26,7 @@ export interface TestAccessOptions {
   coreTokenLifetime?: number;
   /**
    * Public address, ending in `/auth`. By default, the address at which the provider listens. Set it if tokens must
-   * stay valid after the test has replaced this provider by another one on a different port.
+   * stay valid after the test has replaced this provider by a new provider on a different port.
    */
   publicUrl?: string;
   /** Seconds for which access tokens of `demo` are valid, so that they are refreshed often. */

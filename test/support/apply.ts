@@ -27,7 +27,7 @@ export interface ApplicantBrowser {
   ask(method: string, path: string, call?: PageCall): Promise<PageAnswer>;
   /** Starts a draft for a new address, and returns its id and ETag. */
   start(email?: string, more?: object): Promise<{ id: string; etag: string; email: string }>;
-  /** Saves the data over the version with this ETag, and returns the new ETag. */
+  /** Saves the data if `etag` is the ETag of the stored version. Returns the new ETag. */
   save(id: string, data: object, etag: string): Promise<string>;
   enter(id: string, code: string): Promise<PageAnswer>;
 }

@@ -28,7 +28,7 @@ export function noticeOutput(line: string): void {
   notice(line);
 }
 
-/** Passes each line of a stream to the listener, such as the output of a process that a test has started. */
+/** Passes each line of a stream, such as the output of a process that a test has started, to the listener. */
 export function noticeStream(stream: Readable): void {
   createInterface({ input: stream }).on('line', (line) => notice(line));
 }

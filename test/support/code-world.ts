@@ -107,7 +107,7 @@ export async function startCodeWorld() {
       });
       return { ...verification, service, counted };
     },
-    /** Returns the keys by which the store counts the attempts and sends of a form. */
+    /** Returns the keys by which the store counts a form's sent codes and attempts to enter a code. */
     keysOf,
     /** Returns an attempt to enter `code` at the current time. */
     attemptOf: (form: Form, code = 'A', account = kiosk): CodeAttempt => ({

@@ -1,11 +1,11 @@
 // Loaded into a form service with `--import`, before its main: kills the process with SIGKILL at a step that the test
-// has chosen. It wraps methods of pg and of Node's HTTP server, so that the product needs no code for it.
+// has chosen. It wraps methods of pg and of Node's HTTP server, so that the product needs no code for these tests.
 //
 // - A request with the header `x-crash-at: <n>` has steps: each statement that it sends to Postgres, and its HTTP
 //   response. The process is killed before step n.
-// - CRASH_DISPATCHER_AT=<n> is for the dispatcher, whose statements a pool sends outside of requests. Each statement
-//   has two steps: before and after. A query that looks for work has one step, after it has found work. The process is
-//   killed at step n.
+// - CRASH_DISPATCHER_AT=<n> is for the dispatcher, which sends its statements through a pool, outside of requests. Each
+//   statement has two steps: before and after it runs. A query that looks for work has one step, after it has found
+//   work. The process is killed at step n.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type IncomingMessage, Server, ServerResponse } from 'node:http';
 import { isMainThread } from 'node:worker_threads';

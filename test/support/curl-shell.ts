@@ -28,7 +28,7 @@ export async function runCommands(commands: string, { cwd, env }: ShellOptions):
   return result;
 }
 
-/** Returns what the commands write to standard output. Throws with all their output if one of them fails. */
+/** Returns the standard output of the commands. If a command fails, throws an error with all output. */
 export async function outputOf(commands: string, options: ShellOptions): Promise<string> {
   const { code, stdout, text } = await runCommands(commands, options);
   if (code !== 0) throw new Error(`The commands ended with ${code}:\n${text}`);

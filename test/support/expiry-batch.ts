@@ -1,5 +1,5 @@
-// Runs single statements of the expiry on a database of forms. Each test has its own definition, so that it sees only
-// its own forms.
+// Runs single statements of the expiry on a database of forms. Each test has its own definition, so that its statements
+// see only its own forms.
 import type { Policy, Retention } from '../../src/forms/expiry/expiry.ts';
 import { type BareStage, type Batch, expiryStore, type Position, type Stage } from '../../src/forms/expiry/store.ts';
 import { withTransaction } from '../../src/service/postgres/postgres.ts';

@@ -105,7 +105,7 @@ export async function startExpiryWorld(): Promise<ExpiryWorld> {
     log: log.log,
     signal: new AbortController().signal,
     progress: createProgress({ clock, log: log.log, terminal: undefined }),
-    // This world has no notification service, and no form with a subscriber.
+    // This world has no notification service: the checks find no subscribers, and removals do nothing.
     checks: {
       notifications: { subscribersOf: async () => [], removeSubscriber: async () => undefined },
       urns: createUrns('urn:example'),

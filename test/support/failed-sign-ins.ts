@@ -10,8 +10,8 @@ import { cookieName, type SessionWorld, startSessionWorld } from './sessions.ts'
 export interface FailedSignIns {
   world: SessionWorld;
   /**
-   * Value of the session cookie of a person who is signed in at `world`. A request without the cookie needs no session
-   * store.
+   * Value of the session cookie of a person who is signed in at `world`. Without this cookie, a request does not need
+   * the session store.
    */
   cookie: string;
   /**

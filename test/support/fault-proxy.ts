@@ -8,7 +8,7 @@ import { createHttpServer } from './http-server.ts';
 
 /**
  * How the proxy breaks a call:
- * - `refused`: nothing listens any more
+ * - `refused`: nothing listens any more, until `heal`
  * - `reset`: the connection breaks before the response; the service never received the call
  * - `hang`: no response; the service never received the call
  * - `half a response`: the service processed the call, but its response stops halfway

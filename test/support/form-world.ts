@@ -49,9 +49,9 @@ export type FormProcess = FormReplica & Omit<Launched, 'child'>;
 export interface ReplicaOptions {
   env?: Record<string, string>;
   clock?: Clock;
-  /** Changes to the default pace of the checks before the first readiness. */
+  /** Changes to the default pace of the startup checks, which a replica makes before it is ready. */
   startup?: Partial<StartupPace>;
-  /** Changes to the default intervals of the checks of the connection pool. */
+  /** Changes to the default intervals at which a replica checks its connection pool. */
   poolWatch?: PoolWatchPace;
 }
 
@@ -226,8 +226,8 @@ async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<
 }
 
 /**
- * Waits for the notification type to be registered, because no notification can be sent before. Also returns if the
- * registration failed, for tests in which the platform is down.
+ * Waits for the notification type to be registered, because no notification can be sent before that. Also returns if
+ * the registration failed, for tests in which the platform is down.
  */
 async function untilRegistered(logText: () => string, hasEnded = () => false): Promise<void> {
   const settled = /registration written|registration at the platform failed/;
@@ -253,8 +253,8 @@ export async function codeFor({ mailbox }: TestPlatform, address: string, seen =
 const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
 
 /**
- * Resolves with true when the outbox has nothing left to deliver, or with false as soon as `over` returns true, which
- * means that no dispatcher runs any more.
+ * Resolves with true when the outbox has nothing left to deliver. Resolves with false as soon as `over` returns true,
+ * which means that no dispatcher runs any more. Throws after `timeoutMs`.
  */
 export async function drained(pool: pg.Pool, timeoutMs = 60_000, over = () => false): Promise<boolean> {
   const sql = 'SELECT count(*)::int AS n FROM outbox WHERE accepted IS NULL';

@@ -13,7 +13,7 @@ export interface FrontendSite {
   close(): Promise<void>;
 }
 
-/** Content-Security-Policy of the pages. Frontends need no exceptions in it for the token handler. */
+/** Content-Security-Policy of the pages. A frontend's policy needs no exceptions for the token handler. */
 const policy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'self'";
 
 /**

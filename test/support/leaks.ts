@@ -8,8 +8,8 @@ import { afterAll, beforeAll, beforeEach, expect, type RunnerTask } from 'vitest
 /** Milliseconds for closing sockets and processes to finish, and for one-shot timers to fire. */
 const patience = 20_000;
 /**
- * Set on `process` once a test has failed in this worker. Later files are then not checked, because the leaks of the
- * failed test would be blamed on them.
+ * Set on `process` once a test or this check has failed in this worker. Later files are then not checked, because they
+ * would be blamed for leaks of an earlier file.
  */
 const disturbed = Symbol.for('formgate: a test failed in this worker');
 

@@ -29,7 +29,8 @@ const deeds = {
     for (;;) answered += 0;
   },
   backtrack: () => /^(a+)+$/.test(`${'a'.repeat(60)}!`),
-  // `text` and `map` each make one allocation beyond the memory limit, which in a thread would end the whole process.
+  // `text` and `map` each make one allocation beyond the memory limit. In a worker thread, such an allocation would end
+  // the whole process.
   text: () => ({ ['x'.repeat(2 ** 28)]: 1 }),
   map: () => {
     const map = new Map<number, number>();

@@ -1,4 +1,5 @@
-// Shared by tests of notices: a mail server whose replies a test chooses, and the calls that subscribe and send events.
+// Shared by tests of notices: a mail server whose replies a test chooses, and functions that subscribe people and send
+// events.
 import { type ParsedMail, simpleParser } from 'mailparser';
 import type pg from 'pg';
 import { SMTPServer } from 'smtp-server';

@@ -1,6 +1,6 @@
 // Starts an outbox dispatcher on a given database. It uses the real platform clients, with one address for all
-// services. As a program (DATABASE_URL, SINK_URL, PACE as JSON), this file is a dispatcher process that a test can
-// kill.
+// services. A test can also run this file as a separate process, in order to kill it. The process reads the variables
+// DATABASE_URL, SINK_URL and PACE (JSON).
 import pg from 'pg';
 import pino from 'pino';
 import { createDelivery, type DefinitionSource } from '../../src/forms/outbox/delivery.ts';

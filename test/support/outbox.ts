@@ -1,5 +1,6 @@
-// Shared by the outbox tests: a database with forms and outbox rows, and a local stand-in for the receiving services
-// that keeps each request. It responds over real HTTP, so the tests use the platform's real clients.
+// Shared by the outbox tests: a database with forms and outbox rows, and a local server that stands in for the
+// receiving services. The server keeps each request. It responds over real HTTP, so the tests use the real platform
+// clients.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import pg from 'pg';

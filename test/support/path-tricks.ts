@@ -1,5 +1,5 @@
 // Paths that some server, framework or file system resolves to a place outside the folder in which they begin.
-// Collected from advisories and testers' lists. Each begins with a slash, so that it can follow a base path.
+// Collected from advisories and testers' lists. Each path begins with a slash, so that it can follow a base path.
 const dots = ['.', '..'];
 
 /** One or two dots, in all the encodings that lenient decoders accept. */

@@ -25,8 +25,8 @@ export const referenceBehaviour = {
 export const behaviourOfRun: Record<string, string> = isReferenceRun ? referenceBehaviour : {};
 
 /**
- * Runs `work` for all items concurrently. In a reference run, runs it for one item after the other, because concurrent
- * changes of one document overwrite each other in such a run.
+ * Runs `work` for all items concurrently. In a reference run, runs `work` for one item after the other, because there,
+ * concurrent changes of one document overwrite each other.
  */
 export async function togetherOrInTurn<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
   if (!isReferenceRun) await Promise.all(items.map(work));

@@ -1,4 +1,4 @@
-// Makes forms that cannot be processed: content that Postgres stores and cannot read, values at the end of their range,
+// Makes forms that cannot be processed: content that Postgres stores but cannot read, values at the end of their range,
 // and rows that a trigger refuses to change. Uses SQL, because no request can create such forms.
 import type pg from 'pg';
 

@@ -25,7 +25,7 @@ export async function createTestDatabase(migrationsDirectory?: string): Promise<
   await asAdministrator(async (client) => {
     const template =
       migrationsDirectory === undefined ? 'template1' : await ensureTemplate(client, migrationsDirectory);
-    // For Postgres, copying files is faster than copying through its log (decision 0027).
+    // Postgres copies files faster than it copies through its write-ahead log (decision 0027).
     await client.query(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
     await copyRoleSettings(client, template, name);
   });
@@ -52,8 +52,8 @@ async function untilLeft(client: pg.Client, name: string): Promise<void> {
 }
 
 /**
- * Copies the role's settings in a database, such as the time limits that `migrate` sets, because templates do not
- * include them.
+ * Copies the settings of roles in the template, such as the time limits that `migrate` sets, to the new database.
+ * `CREATE DATABASE` does not copy them.
  */
 async function copyRoleSettings(client: pg.Client, template: string, name: string): Promise<void> {
   const { rows } = await client.query<{ sql: string }>(

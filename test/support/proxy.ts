@@ -26,7 +26,7 @@ import { startUpstream } from './upstream.ts';
 export interface ProxyOfTest {
   /** Milliseconds that the upstream may take to begin its response. */
   firstByte?: number;
-  /** Minimum rate of bodies in bytes per second, over 60 ms. */
+  /** Minimum rate of bodies in bytes per second, measured over 60 ms. */
   least?: number;
   perSession?: number;
   /** Milliseconds after which the server closes the connection of an idle client. By default, it never does. */

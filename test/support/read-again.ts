@@ -14,8 +14,8 @@ export interface ReadAgain {
 }
 
 /**
- * Calls `ask` until the service has made `calls` more calls to `dependency`. The lifetime of the service's cache must
- * be shorter than 60 ms.
+ * Calls `ask` every 60 ms until the service has made `calls` more calls to `dependency`. The lifetime of the service's
+ * cache must be shorter than these 60 ms.
  */
 export async function readAgain({ metricsUrl, dependency, calls, ask }: ReadAgain): Promise<void> {
   const made = async () => {

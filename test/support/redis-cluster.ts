@@ -27,7 +27,7 @@ export async function startTestCluster({ nodes: count = 3, args = [] as string[]
   return nodes.map(({ redis }) => redis);
 }
 
-// By default, Redis adds 10,000 to the port for its cluster bus, and another process may use that port.
+// By default, the cluster bus uses the port of the node plus 10,000, but another process may use that port.
 async function startNode(args: string[]): Promise<Node> {
   const bus = await findFreePort();
   const redis = await startTestRedis({ args: ['--cluster-enabled', 'yes', '--cluster-port', String(bus), ...args] });

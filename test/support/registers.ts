@@ -54,9 +54,9 @@ export interface RegisterBackend {
   access: TestAccess;
   tenant: Tenant;
   otherTenant: Tenant;
-  /** Reads and writes the stored configuration directly, with the service's own account, without the register API. */
+  /** Reads and writes the stored configuration directly, with the service account and without the register API. */
   configuration: Configuration;
-  /** Calls of the configuration service that only tests need, with the service's own account. */
+  /** Calls of the configuration service that only tests need. They use the service account. */
   revisions: Revisions;
   /** Starts a replica of the API. All replicas take their locks in one database, `lockUrl`. */
   start(options?: ReplicaOptions): Promise<Replica>;
@@ -67,7 +67,7 @@ export interface RegisterBackend {
 }
 
 export interface ReplicaOptions extends Partial<Omit<RegisterPolicyOptions & RegisterLockOptions, 'anonymousReads'>> {
-  /** One address may make `reads` reads without a token in `seconds` seconds. */
+  /** One IP address may make `reads` reads without a token in `seconds` seconds. */
   anonymousReads?: { reads: number; seconds: number };
   /** Base URL of the configuration API to use instead of the real one, such as the URL of a proxy. */
   configurationUrl?: string;

@@ -42,7 +42,7 @@ export interface SessionReplica {
    * `options.tokens` contains them.
    */
   open(options?: OpenOptions): Promise<OpenedSession>;
-  /** Opens another session like `like`, without calling the identity provider. */
+  /** Opens a new session with the content of the session `like`, without calling the identity provider. */
   reopen(like: Session, tokens: Omit<TokenSet, 'roles'>): Promise<OpenedSession>;
   read(cookie: string): Promise<LiveSession | undefined>;
   /** Reads a session without extending it, as `GET /sessions` does. */

@@ -36,7 +36,7 @@ interface Cookie {
   value: string;
 }
 
-/** Milliseconds after which a person gives up waiting for a page. Longer than Formgate waits for any service. */
+/** Milliseconds after which a person gives up waiting for a page. Longer than a platform call may take (10 s). */
 const patience = 25_000;
 
 /**

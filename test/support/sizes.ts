@@ -11,19 +11,19 @@ const sizes = {
   ABORTS: { short: 300, full: 2_000 },
   /** Races between the end of a session and other changes of the same session. */
   RACES: { short: 500, full: 2_000 },
-  /** Forms of the run that puts 100 of them into quarantine. */
+  /** Forms in the test of a reconciler run that puts 100 of them into quarantine. */
   QUARANTINE_FORMS: { short: 1_000, full: 5_000 },
   /** Drafts that become due while the test kills reconcilers. */
   EXPIRY_DRAFTS: { short: 48, full: 90 },
-  /** Times that a reconciler of the same test is killed. */
+  /** Number of times that the test of EXPIRY_DRAFTS kills a reconciler. */
   EXPIRY_KILLS: { short: 3, full: 4 },
-  /** Number n, where the process is killed before every n-th step of a request. */
+  /** A number n: the test kills the process before every n-th step of a request. */
   CRASH_STRIDE: { short: 12, full: 5 },
-  /** Registers of the tenant whose whole list is read. */
+  /** Registers of the tenant in the test that reads the whole list of registers. */
   REGISTERS: { short: 250, full: 1_000 },
   /**
    * For each change of a register and each fault, the number of calls to the configuration service at which the fault
-   * is tried, one call per attempt. 6 tries every call.
+   * is tried, one call per attempt. The value 6 tries every call.
    */
   REGISTER_FAULT_CALLS: { short: 1, full: 2 },
   /** Forms of the backlog that the dispatcher delivers. */

@@ -22,7 +22,7 @@ export interface SystemPostgres {
   close(): Promise<void>;
 }
 
-/** Starts the server. Throws an error of one line if the machine has no Postgres server. */
+/** Starts the server. Throws an error with a one-line message if the machine has no Postgres server. */
 export async function startSystemPostgres(): Promise<SystemPostgres> {
   const programs = findPrograms();
   if (programs === undefined) throw new Error('There is no Postgres server: apt-get install postgresql brings it.');

@@ -24,7 +24,7 @@ export interface TargetWorld extends SessionWorld {
   person: Person;
   /** Signs in another person, or the same person again. */
   enter(email?: string): Promise<Person>;
-  /** Saves an entry of the directory in the tenant's namespace. It takes effect before the promise resolves. */
+  /** Saves an entry of the directory in the tenant's namespace. Resolves when the token handler has read the entry. */
   direct(service: string, url: string): Promise<void>;
   /** Starts another replica and waits until it is ready. */
   replica(env?: Record<string, string>): Promise<RunningService>;
@@ -45,7 +45,7 @@ export interface Sending {
   method?: string;
   /** Path after the id of the target `api`, sent unchanged. */
   path?: string;
-  /** The whole request target, instead of one that consists of the target's id and `path`. */
+  /** The whole request target of the request line. It replaces the address that is built from `api` and `path`. */
   target?: string;
   headers?: OutgoingHttpHeaders;
   body?: string | Buffer;

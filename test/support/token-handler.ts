@@ -129,7 +129,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     async configure(clients, place = { tenant }) {
       const token = await adminToken('tenant' in place ? place.tenant.realm : undefined);
       await configure(platform, clients, place);
-      // A test that sets a longer cache lifetime waits for the change itself.
+      // A test that sets another cache lifetime must itself wait until the service has read the change.
       if (env.PLATFORM_CACHE_TTL !== cacheLifetime) return;
       // Each request reads two documents, of core and of the tenant. The first two calls may have begun before the
       // change.

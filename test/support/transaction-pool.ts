@@ -166,7 +166,7 @@ function createServers(
       'data',
       createReader((type, packet) => {
         const { client } = server;
-        // Drops messages that no client is assigned to receive, such as notifications.
+        // Drops messages that arrive while no client uses this connection, such as notifications.
         if (!client) return;
         client.socket.write(packet);
         if (type !== 'Z') return;

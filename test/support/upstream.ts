@@ -13,7 +13,7 @@ export interface SeenRequest {
   headers: IncomingMessage['headers'];
   /** Names and values of the headers, alternating, in the order received. */
   rawHeaders: string[];
-  /** The request body, which is kept only if it has at most 1 MiB. */
+  /** The request body. Of a body of more than 1 MiB, only the beginning is kept. */
   body: string;
   bodyBytes: number;
   /** True if the whole body was received. */

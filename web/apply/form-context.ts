@@ -32,8 +32,8 @@ export interface FormContext {
   uploads: Set<Upload>;
   change(path: Path, value: unknown): void;
   /**
-   * Changes a value and the files. `work` gets the current ones, because an upload may end long after the last
-   * rendering.
+   * Changes a value and the files. `work` gets the current value and files, because an upload may end long after the
+   * last rendering.
    */
   changeFiles(path: Path, work: (value: unknown, files: Files) => { value: unknown; files: Files }): void;
   /** Shows elements inside a control, such as the fields of an object. */
@@ -52,7 +52,7 @@ export function useForm(): FormContext {
 }
 
 /**
- * Returns the HTML id of the element that shows the value at a path. Encodes the path, because an id has no white
- * space.
+ * Returns the HTML id of the element that shows the value at a path. Encodes the path, because an id must not contain
+ * white space.
  */
 export const idOf = (path: Path): string => `field${encodeURIComponent(pointerOf(path)).replaceAll('%', ':')}`;

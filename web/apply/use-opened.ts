@@ -21,7 +21,7 @@ interface OpenedOptions {
 
 export function useOpened({ api, definition, formId, setLanguage }: OpenedOptions) {
   const works = useRef(new Map<string, DraftWork>()).current;
-  /** `id` is the form that `shown` belongs to. It differs from `formId` after the address has changed. */
+  /** `id` names the form that `shown` belongs to. After a change of the address, `id` and `formId` may differ. */
   const [last, setLast] = useState<{ id: string; shown: WithoutDraft }>({ id: '', shown: 'new' });
   const latest = useRef(formId);
   latest.current = formId;
@@ -59,7 +59,7 @@ export function useOpened({ api, definition, formId, setLanguage }: OpenedOption
     open,
     end: (kind: EndReason) => void end(formId, kind),
     begin: ({ id, etag }: { id: string; etag: string }) => show(id, { data: defaultsOf(definition), files: {}, etag }),
-    /** Forgets the form that is shown. Without a form in the address, `next` is shown. */
+    /** Forgets the form that is shown. `next` is shown when the address no longer names a form. */
     close(next: WithoutDraft) {
       drop(formId);
       setLast({ id: '', shown: next });

@@ -59,7 +59,8 @@ export function usePlace(): Place {
 }
 
 /**
- * Follows links of the console without a page load. Leaves modified clicks, other targets and downloads to the browser.
+ * Follows links of the console without a page load. The browser still handles clicks with a modifier key, downloads,
+ * and links with a `target`.
  */
 export function followLinks(): void {
   document.addEventListener('click', (event) => {

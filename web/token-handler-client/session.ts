@@ -1,6 +1,6 @@
 // The session as the token handler describes it, and the events of a session.
 
-/** The first element of `GET /token-handler/sessions`. Times are ISO 8601, by the server's clock. */
+/** The first element of the response to `GET /token-handler/sessions`. Times are ISO 8601, by the server's clock. */
 export interface Session {
   id: string;
   tenantId: string;

@@ -81,8 +81,8 @@ export class TokenHandlerClient {
   }
 
   /**
-   * Like the browser's `fetch`, but requests to the token handler also get the CSRF header. If one of them gets a 401,
-   * the client emits `unauthorized`.
+   * Like the browser's `fetch`, but adds the CSRF header to requests to the token handler, except GET. If a request to
+   * the token handler gets a 401, the client emits `unauthorized`.
    */
   readonly fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
     const request = new Request(input, init);
@@ -115,8 +115,8 @@ export class TokenHandlerClient {
   }
 
   /**
-   * Returns the kept value, but only once, and only to the person who typed it. Call this method when somebody is
-   * signed in.
+   * Returns the kept value, but only once. A value that a signed-in person typed is returned only to that person. Call
+   * this method when somebody is signed in.
    */
   restore(): unknown {
     const text = this.#session && sessionStorage.getItem(this.#key);
@@ -211,8 +211,8 @@ export class TokenHandlerClient {
     if (!session || this.#closing.signal.aborted) return;
     const { warn = 120_000 } = this.#options;
     const remaining = this.#remaining();
-    // The end is checked a second late, because the Date header has no fractions of a second. A timer runs at most 2^31
-    // - 1 ms.
+    // The end is checked a second late, because the Date header has no fractions of a second. A timer cannot run longer
+    // than 2^31 - 1 ms.
     const wait = remaining > warn ? remaining - warn : Math.max(remaining, 0) + 1000;
     this.#timer = setTimeout(() => void this.#confirm(), Math.min(wait, 2 ** 31 - 1));
     if (remaining > warn || this.#warned === session.expiry) return;

@@ -15,7 +15,7 @@ export interface DescribedMetric extends MetricFacts {
 }
 
 interface DashboardText {
-  /** The file name without suffix, which is also the suffix of the dashboard's uid. */
+  /** The file name without `.json`. The dashboard's uid is `formgate-` and this name. */
   name: string;
   title: string;
   description: string;
@@ -58,7 +58,7 @@ const dashboards: readonly DashboardText[] = [
   },
 ];
 
-/** Returns the dashboards, keyed by file name without suffix. */
+/** Returns the dashboards, keyed by file name without `.json`. */
 export function buildDashboards(metrics: readonly DescribedMetric[]): Map<string, grafana.Dashboard> {
   const queries = createQueries(metrics);
   const explain = createExplain(metrics);

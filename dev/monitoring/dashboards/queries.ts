@@ -89,7 +89,7 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       const sums = `rate(${select(name, 'histogram', selection, '_sum')}[${window}])`;
       return finish(aggregate('sum', sums, selection.by), 'percentunit', selection, name);
     },
-    /** Share of events that match `where`; no value while there are no events. */
+    /** Share of events that match `where`. The query has no value while there are no events. */
     share: (name: string, selection: Selection & { where: string }) => {
       const { where, ...all } = selection;
       const part = `(${rateOf(name, selection)} or 0 * ${rateOf(name, all)})`;

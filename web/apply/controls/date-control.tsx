@@ -44,8 +44,8 @@ export function DateControl({ field, parts, value, set }: ControlProps) {
 }
 
 /**
- * Joins the parts of a date. Also joins an incomplete date, so that the typed parts are kept and validation reports
- * them.
+ * Joins the parts of a date. Also joins an incomplete date, so that the typed parts are kept and validation reports the
+ * incomplete date.
  */
 function joined({ day, month, year }: DateParts): string | undefined {
   if (day === '' && month === '' && year === '') return undefined;

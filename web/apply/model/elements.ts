@@ -12,7 +12,7 @@ export interface UiElement extends JsonObject {
 export interface FormPage {
   /** Title of the page; undefined if the definition does not name the page. */
   title: string | undefined;
-  /** The UI schema's category for the page; its rule may hide the page. Undefined if the form has only one page. */
+  /** The UI schema's category for the page; its rule may hide the page. Undefined if the page is not a category. */
   category: UiElement | undefined;
   elements: readonly UiElement[];
 }
@@ -42,7 +42,10 @@ export function optionsOf(element: JsonObject): JsonObject {
   return isObject(element.options) ? element.options : {};
 }
 
-/** Returns one page for each category. A categorization inside another categorization is replaced by its categories. */
+/**
+ * Returns one page for each category, or a single page if there are no categories. An inner categorization is replaced
+ * by its categories.
+ */
 export function pagesOf(uiSchema: unknown, place: Place): FormPage[] {
   const [root] = elementsOf([uiSchema]);
   if (!root || Object.keys(root).length < 2)
@@ -70,7 +73,7 @@ function categoriesOf(element: UiElement): FormPage[] {
  */
 export function generated({ root, schema }: Place): UiElement[] {
   try {
-    // For a schema with `allOf`, `anyOf` or `oneOf`, JSON Forms would generate a single control, even if it has
+    // For a schema with `allOf`, `anyOf` or `oneOf`, JSON Forms would generate a single control, even if the schema has
     // properties.
     const plain = isObject(schema.properties) ? { ...schema, allOf: [], anyOf: [], oneOf: [] } : schema;
     const element: unknown = generateDefaultUISchema(plain, 'VerticalLayout', '#', root);

@@ -61,7 +61,10 @@ export function fieldOf(element: UiElement, place: Place): Field | undefined {
   };
 }
 
-/** Returns the first alternative of `anyOf` or `oneOf`, unless the alternatives are choices. */
+/**
+ * Merges the first alternative of `anyOf` or `oneOf` into the schema. Returns the schema unchanged if it has a type, or
+ * if its alternatives are choices.
+ */
 function alternativeOf(schema: JsonObject, root: JsonObject): JsonObject {
   if (schema.type !== undefined || schema.enum !== undefined || choicesOf(schema).length > 0) return schema;
   const list = [schema.anyOf, schema.oneOf].find(Array.isArray);

@@ -1,5 +1,6 @@
 // Rewrites data schemas for the interpreting validator, so that it finds the same errors as the form service. Draft 4
-// becomes draft 7. The placeholder `enum: [""]` of a choice from a register and keywords of later drafts are removed.
+// becomes draft 7. Removes the placeholder `enum: [""]` of a choice from a register. Removes the keywords of drafts
+// 2019-09 and 2020-12 from schemas of earlier drafts.
 import { isObject, type JsonObject } from './json.ts';
 
 const holdsSchema = new Set([

@@ -37,7 +37,7 @@ export function detailOf({ options, element }: Field, place: Place): UiElement[]
   const given = detail.length > 0 ? detail : elementsOf(element.elements);
   if (given.length > 0) return given;
   // The limit stops the recursion of a schema that refers to itself. If a schema with properties has several types,
-  // JSON Forms generates a single control for the whole value, which is left out.
+  // JSON Forms generates a single control for the whole value. That control is left out.
   const fields = place.path.length > 12 ? [] : generated(place);
   return fields.some(({ scope }) => scope === '#') && isObject(place.schema.properties) ? [] : fields;
 }

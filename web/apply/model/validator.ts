@@ -56,7 +56,7 @@ export function matches(schema: unknown, value: unknown): boolean {
   return validator(value ?? null).length === 0;
 }
 
-/** Keywords that cause only errors about findings of an inner schema, which are reported separately. */
+/** Keywords whose errors only say that an inner schema has findings. Those findings are reported separately. */
 const outer = new Set([
   ...['$ref', '$recursiveRef', 'allOf', 'if', 'items', 'prefixItems', 'additionalItems', 'properties'],
   ...['patternProperties', 'additionalProperties', 'dependentSchemas', 'unevaluatedProperties', 'unevaluatedItems'],

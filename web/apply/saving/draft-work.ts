@@ -64,7 +64,7 @@ export class DraftWork {
   }
 
   /**
-   * Notifies `view` of changes. The returned function stops this, and immediately saves changes that are not saved yet.
+   * Notifies `view` of changes. The returned function ends the notifications, and immediately saves unsaved changes.
    */
   show(view: DraftView): () => void {
     this.#view = view;

@@ -66,7 +66,7 @@ export class Saver {
     this.#schedule(this.#options.pauseMs ?? 800);
   }
 
-  /** Saves now. Resolves to false if the save fails; the saver then continues to retry. */
+  /** Saves now. Resolves to false if the save fails. The saver then retries, unless it is blocked or closed. */
   flush(): Promise<boolean> {
     if (this.#state === 'saved') return Promise.resolve(true);
     if (this.#state === 'blocked' || this.#isClosed) return Promise.resolve(false);

@@ -96,7 +96,8 @@ function useSubmission(props: CheckProps) {
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
   /**
-   * The idempotency key. It is the same for all attempts, so that a retry after a lost response gets the same receipt.
+   * The idempotency key. It changes only after the service has rejected a submission, so that a retry after a lost
+   * response gets the same receipt.
    */
   const key = useRef(newId());
   const fail = (found: readonly Problem[]) => {
@@ -116,7 +117,7 @@ function useSubmission(props: CheckProps) {
     if (isBusy) return;
     setBusy(true);
     await send().catch((cause: unknown) => {
-      // The service stores the result under the key, so the next attempt, after a change, needs a new key.
+      // The service has stored the rejection under the key, so the next attempt, after a change, needs a new key.
       if (cause instanceof ApiProblem && !cause.isTemporary) key.current = newId();
       refused(cause);
     });

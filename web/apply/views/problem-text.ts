@@ -2,7 +2,7 @@
 import { ApiProblem } from '../api.ts';
 import type { Texts } from '../texts/texts.ts';
 
-/** Returns the text for a failed request. `tooMany` returns the text for status 429 from the minutes to wait. */
+/** Returns the text for a failed request. `tooMany` makes the text for status 429; it gets the minutes to wait. */
 export function problemText(cause: unknown, texts: Texts, tooMany: (minutes: number) => string): string {
   if (!(cause instanceof ApiProblem) || cause.status === 0) return texts.saved.offlineRead;
   if (cause.type === 'intake-closed') return closedText(cause, texts);

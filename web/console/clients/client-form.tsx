@@ -34,9 +34,7 @@ interface Props {
   onSaved(id: string): void;
 }
 
-/**
- * The texts of the form, and `base`, the entry from which they were made. `base` serves to detect concurrent changes.
- */
+/** The texts of the fields. `base` is the entry that they were made from; it serves to detect concurrent changes. */
 interface KeptClient {
   texts: ClientTexts;
   base: ClientEntry | undefined;
@@ -110,14 +108,14 @@ function Unsaved({ discard }: { discard(): void }) {
 
 /**
  * Saves the client and returns its new entry. Throws ApiProblem 409 if the id of a new client is taken, because a save
- * would replace the existing client. Throws 412 if the client was changed since the texts were made from it.
+ * would replace the existing client. Throws 412 if the client was changed since its texts were put into the fields.
  */
 async function save({ texts, base }: KeptClient, overwrites: boolean): Promise<ClientEntry> {
   const present = await storedEntry(texts.id);
   if (!base && present) throw new ApiProblem(409, { detail: 'A client with this id exists. Choose another id.' });
   if (base && !overwrites && !isEqual(present, base))
     throw new ApiProblem(412, { detail: 'Somebody has changed or deleted this client since you opened it.' });
-  // If the client has been deleted since, the members that the form does not show are restored from `base`.
+  // If the client has been deleted since, the members that have no field are restored from `base`.
   const entry = entryOf(texts, present ?? base);
   await send(saveRequest(texts.id, entry));
   return entry;

@@ -45,8 +45,8 @@ interface LoadedClient {
 }
 
 /**
- * The token handler's list of clients may be a minute old. A client that is not in the list is loaded from the
- * configuration of the tenant.
+ * Loads a client from the token handler's list, which may be minutes old. A client that is not in the list is loaded
+ * from the configuration of the tenant.
  */
 async function loadClient(id: string, mayConfigure: boolean): Promise<LoadedClient> {
   const found = (await loadClients()).find((one) => one.id === id);
@@ -119,7 +119,7 @@ function EditClient({ client, onChanged }: ShownProps) {
   );
 }
 
-/** Loads the stored client for the form, because a save replaces all members that the form shows. */
+/** Loads the stored client before the person edits it, because a save replaces all members that have a field. */
 function StoredClient({ id, onSaved }: { id: string; onSaved(): void }) {
   const load = useLoad(id, async () => ({ entry: await storedEntry(id) }));
   return (

@@ -105,8 +105,8 @@ export function textsOf({ id, name, description, redirectUris, targets, keycloak
 export const linesOf = (text: string): string[] => text.split('\n').flatMap((line) => line.trim() || []);
 
 /**
- * Converts the texts into an entry of the configuration. Keeps the members of `former` that the form does not show.
- * Also keeps the targets of `former` if the person has not edited them, because they may be in an older format.
+ * Converts the texts into an entry of the configuration. Keeps the members of `former` that have no field. Also keeps
+ * the targets of `former` if the person has not edited them, because they may be in an older format.
  */
 export function entryOf(texts: ClientTexts, former: ClientEntry = {}): ClientEntry {
   const { id, name, description, keycloakLogout } = texts;

@@ -36,8 +36,8 @@ export async function publish(located: Located): Promise<number> {
         'Somebody has changed or published this definition since you opened it. Load the page again, check the definition, and then publish it.',
     });
   const created = await send<{ latest: Revision }>(operationRequest(id, source, { operation: 'CREATE-REVISION' }));
-  // The frozen revision is the one before the new revision. It is not the revision that the page shows if somebody else
-  // published at the same moment.
+  // The service returns the new revision; the revision before it is now frozen. If somebody else published at the same
+  // moment, the page shows a different revision.
   const revision = created.latest.revision - 1;
   await send(operationRequest(id, source, { operation: 'SET-ACTIVE-REVISION', revision }));
   return revision;

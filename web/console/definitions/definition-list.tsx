@@ -1,4 +1,4 @@
-// All form definitions of the tenant, and a form for a new one.
+// Lists all form definitions of the tenant, and lets an administrator create one.
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';

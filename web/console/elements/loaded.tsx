@@ -48,7 +48,7 @@ export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
     problem: isOfKey ? state.problem : undefined,
     isLoading,
     reload: useCallback(() => {
-      // The effect sets this too, but only after the next paint. Until then, the old value could be used.
+      // The effect also sets this state, but only after the next paint. Until then, a person could use the old value.
       setLoading(true);
       setRound((number) => number + 1);
     }, []),

@@ -6,7 +6,7 @@ import { useAction } from './use-action.ts';
 
 export interface ListPage<T> {
   results: T[];
-  /** `next` is the `after` of the request for the next page. */
+  /** `next` is the value of `after` in the request for the next page. */
   page: { next: string | null };
 }
 

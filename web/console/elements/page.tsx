@@ -14,7 +14,7 @@ let isFirst = true;
 
 interface Props {
   title: string;
-  /** True if a form on the page has errors. The window's title then says so. */
+  /** True if a field on the page has an error. The window's title then says so. */
   hasError?: boolean;
   /** Link that is shown above the heading. */
   back?: { href: string; text: string };

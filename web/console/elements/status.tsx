@@ -1,4 +1,4 @@
-// Announces a completed action as a text on the page, which screen readers read out immediately.
+// Announces a completed action as a text on the page. Screen readers read the text out without a change of focus.
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 

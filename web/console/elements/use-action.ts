@@ -1,4 +1,4 @@
-// Sends the request of a button once, and remembers its failure.
+// Runs the action of a button, but not twice at the same time, and remembers the last failure.
 import { useState } from 'preact/hooks';
 import { type ApiProblem, asProblem } from '../api/problem.ts';
 

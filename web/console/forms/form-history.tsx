@@ -65,8 +65,8 @@ export function FormHistory({ id, version }: { id: string; version: number }) {
 }
 
 /**
- * The service keeps only the first and the latest entries of a form, in these numbers. Entries between them may be
- * missing.
+ * The numbers of entries that the service keeps for a form: the first ones and the latest ones. Entries between them
+ * may be missing.
  */
 const [firstEntries, latestEntries] = [20, 80];
 

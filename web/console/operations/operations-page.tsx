@@ -92,7 +92,7 @@ function yesNo(succeeded: boolean | null): string {
   return succeeded ? 'Succeeded' : 'Failed';
 }
 
-/** The counts cover all tenants, so only operators of the realm core see them. */
+/** The counts cover all tenants, so only operators of the realm `core` see them. */
 function countsOf({ counts }: Run): string {
   if (counts === null) return 'For core operators only';
   return Object.entries(counts)

@@ -106,7 +106,7 @@ function textsOf(entry: Entry | undefined, names: readonly string[]): Record<str
   return Object.fromEntries(names.map((name) => [name, cellText(entry?.[name])]));
 }
 
-/** Returns the entry with the texts of the form. Members of `former` that the form does not show are kept. */
+/** Returns the entry with the texts of the fields. Members of `former` that have no field are kept. */
 function entryOf(
   texts: Record<string, string>,
   names: readonly string[],

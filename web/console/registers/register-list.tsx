@@ -1,4 +1,5 @@
-// All registers of the tenant, references to registers that do not exist, and a form for a new one.
+// Lists all registers of the tenant and the references to registers that do not exist. Lets an administrator create a
+// register.
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';

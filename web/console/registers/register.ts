@@ -143,7 +143,7 @@ export function keyOf(entry: Entry, keyField: string): string | undefined {
 
 const mostColumns = 20;
 
-/** Names of the members of all entries, in the order in which they appear. Empty for a register of strings. */
+/** Names of the entries' members, at most 20, in the order in which they appear. Empty for a register of strings. */
 export function columnsOf(entries: readonly Entry[]): string[] {
   const names = entries.flatMap((entry) => (typeof entry === 'string' ? [] : Object.keys(entry)));
   return [...new Set(names)].slice(0, mostColumns);
@@ -156,7 +156,7 @@ export function cellText(value: unknown): string {
 }
 
 /**
- * Parses the text of a cell (the reverse of `cellText`). Parses JSON only if `former`, the member's former value, was
+ * Parses the text of a cell (the reverse of `cellText`). Parses JSON only if the member had a value, `former`, that was
  * not a text. Returns undefined for an empty text, which removes the member.
  */
 export function cellValue(text: string, former: unknown): unknown {

@@ -81,8 +81,8 @@ export function forgetAll(): void {
 }
 
 /**
- * Makes `owner` the owner of the kept text, and forgets the text if it belongs to another person. `owner` identifies
- * the person who is signed in. No two tenants have equal owners.
+ * Makes `owner` the owner of the kept values, and forgets the values if they belong to another person. `owner`
+ * identifies the person who is signed in. People of different tenants have different owners.
  */
 export function claimKept(owner: string): void {
   try {

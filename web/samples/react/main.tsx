@@ -4,7 +4,7 @@ import { createRoot } from 'react-dom/client';
 import { TokenHandlerClient } from '../../token-handler-client/token-handler-client.ts';
 
 const forms = '/token-handler/targets/form-service/form/v1/forms';
-/** A copy of the text in the form. The option `keep` reads this copy, because `keep` runs outside of React. */
+/** A copy of the typed text. The option `keep` reads this copy, because `keep` runs outside of React. */
 let typed = '';
 const client = new TokenHandlerClient({ clientId: 'my-app', tenant: 'demo', keep: () => typed });
 

@@ -87,8 +87,8 @@ export function syntaxProblems(draft: DefinitionDraft): EditorProblem[] {
 }
 
 /**
- * Converts a draft into a definition. The draft must have no syntax problems. An empty list that `former` does not have
- * is left out.
+ * Converts a draft into a definition. The draft must have no syntax problems. Leaves out an empty list of roles, unless
+ * `former` has the list too.
  */
 export function definitionOf(id: string, draft: DefinitionDraft, former: Definition): Definition {
   const parsed = (name: CodeName) => (draft[name].trim() === '' ? undefined : (JSON.parse(draft[name]) as unknown));
@@ -123,7 +123,7 @@ export interface FoundProblem {
   severity: 'error' | 'warning';
 }
 
-/** Finds the control to which a problem of the form service belongs, and the position within the control. */
+/** Finds the control that has a problem which the form service reported, and the problem's position in the control. */
 export function placedProblem({ pointer, detail, severity }: FoundProblem, draft: DefinitionDraft): EditorProblem {
   const [, member = '', ...rest] = pointer.split('/');
   const inner = rest.map((part) => `/${part}`).join('');

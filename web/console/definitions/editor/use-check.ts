@@ -17,7 +17,7 @@ const pauseMs = 1_000;
 
 const nothing: Check = { state: 'checking', problems: [], truncated: false };
 
-/** Returns the last check of `definition`, which is undefined if the draft contains invalid JSON. */
+/** Returns the last check. `definition` is undefined if the draft contains invalid JSON. */
 export function useCheck(definition: Definition | undefined): Check {
   const [check, setCheck] = useState<Check>(nothing);
   const text = definition && JSON.stringify(definition);
