@@ -18,7 +18,7 @@ export interface JobMetricsOptions {
   queues: Record<string, Waiting>;
 }
 
-/** Creates the gauges. While the database is down, they keep their last values. */
+/** Creates the gauges. While the database is down, they have no values. */
 export function createJobMetrics({ registry, clock, queues }: JobMetricsOptions): void {
   const gauge = (name: string, help: string, measure: (queue: Queue) => number) =>
     new prom.Gauge({
@@ -30,6 +30,7 @@ export function createJobMetrics({ registry, clock, queues }: JobMetricsOptions)
         for (const [queue, waiting] of Object.entries(queues)) {
           const found = await waiting().catch(() => undefined);
           if (found) this.set({ queue }, measure(found));
+          else this.remove({ queue });
         }
       },
     });

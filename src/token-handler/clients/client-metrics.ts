@@ -49,7 +49,9 @@ export function createLeftoverMetrics({ registry, read }: LeftoverMetricsOptions
     labelNames: ['kind'],
     registers: [registry],
     async collect() {
-      for (const [kind, count] of Object.entries(await read())) this.set({ kind }, count);
+      const counts = await read();
+      this.reset();
+      for (const [kind, count] of Object.entries(counts)) this.set({ kind }, count);
     },
   });
 }

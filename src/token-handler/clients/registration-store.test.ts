@@ -417,7 +417,10 @@ describe('a statement', () => {
       ...([tenantId, clientId, async () => ({ result: 'next' })] as const),
     );
     const ended = Promise.allSettled([slow, next]);
-    await sleep(200);
+    const sql = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    await expect.poll(async () => (await pool.query(sql)).rowCount, { interval: 5 }).toBe(1);
+    // Longer than the timeouts of `impatient`.
+    await sleep(150);
     response.resolve();
     expect(await ended).toEqual(['slow', 'next'].map((value) => ({ status: 'fulfilled', value })));
   });

@@ -1,7 +1,7 @@
 // Tests how upkeep processes each row, and what it does if the work fails. The rows are in Postgres. The test records
 // the calls to the identity provider and the event service in memory, and decides which of them fail.
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -240,6 +240,13 @@ describe('upkeep', () => {
     expect(sent).toHaveLength(26);
   });
 
+  it('looks again at once after a full batch of replaced clients', async () => {
+    for (let nth = 1; nth <= 15; nth += 1) await addDeletion({ uri: `https://a/${nth}` });
+    start({ poll: hour });
+    await isDone('client_deletions');
+    expect(removed).toHaveLength(15);
+  });
+
   it('that stops completes the work that it has begun, and begins no more', async () => {
     const [began, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     accept = () => {
@@ -266,10 +273,15 @@ describe('upkeep', () => {
   it('goes on after a failure of the database, which the log says', async () => {
     await pool.query('ALTER TABLE client_deletions RENAME TO away');
     await addEvent();
-    start();
-    await expect.poll(() => linesWith('upkeep of registrations failed').length).toBeGreaterThan(0);
-    expect(linesWith('upkeep of registrations failed')[0]).toMatchObject({ level: 'warn', err: { code: '42P01' } });
+    const { nudge } = start({ poll: hour });
+    const failed = 'upkeep of registrations failed';
+    await hasLogged(failed);
+    expect(linesWith(failed)[0]).toMatchObject({ level: 'warn', err: { code: '42P01' } });
+    // A failure is followed by a pause.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(linesWith(failed)).toHaveLength(1);
     await pool.query('ALTER TABLE away RENAME TO client_deletions');
+    nudge();
     await isDone('client_events');
   });
 
@@ -308,6 +320,12 @@ describe('upkeep', () => {
       ['deletion', 0],
       ['event', 2],
       ['client', 1],
+    ]);
+    await pool.query('ALTER TABLE client_leftovers RENAME TO away');
+    onTestFinished(async () => void (await pool.query('ALTER TABLE away RENAME TO client_leftovers')));
+    expect(await exported()).toEqual([
+      ['deletion', 0],
+      ['event', 2],
     ]);
   });
 });

@@ -241,4 +241,29 @@ export const clients: readonly Explanation[] = [
     kind: 'second barrier',
     why: 'the statement changes only rows of its own table, and ids are unique in all tables.',
   },
+  {
+    file: 'src/token-handler/clients/leftover-store.ts',
+    text: 'return [];',
+    changes: [['[]', '["Stryker was here"]']],
+    kind: 'equivalent',
+    why: 'the list names the items that stay in quarantine, and no item has this id.',
+  },
+  {
+    file: 'src/token-handler/clients/upkeep.ts',
+    text: 'const pause = pace.poll * (0.75 + Math.random() / 2);',
+    changes: [
+      ['pace.poll * (0.75 + Math.random() / 2)', 'pace.poll / (0.75 + Math.random() / 2)'],
+      ['0.75 + Math.random() / 2', '0.75 - Math.random() / 2'],
+      ['Math.random() / 2', 'Math.random() * 2'],
+    ],
+    kind: 'performance only',
+    why: 'the pauses only spread the work of pods over time.',
+  },
+  {
+    file: 'src/token-handler/clients/upkeep.ts',
+    text: 'const pending = await store.pending().catch(() => ({}));',
+    changes: [['() => ({})', '() => undefined']],
+    kind: 'equivalent',
+    why: 'spreading `undefined` adds no members.',
+  },
 ];
