@@ -266,4 +266,11 @@ export const clients: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'spreading `undefined` adds no members.',
   },
+  {
+    file: 'src/token-handler/clients/upkeep.ts',
+    text: 'if (!isMore) await sleep(pause, undefined, { signal, ref: false }).catch(() => undefined);',
+    changes: [['false', 'true']],
+    kind: 'second barrier',
+    why: '`stop` aborts the pause, so that it does not keep the process alive.',
+  },
 ];
