@@ -12,6 +12,13 @@ let forms: FormReplica;
 beforeAll(async () => {
   world = await startFormWorld();
   forms = await world.start();
+  // Each lock and deletion takes 20 ms longer, so that the reconciler still works when the requests begin.
+  await world.pool.query(`
+    CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM pg_sleep(0.02); RETURN coalesce(NEW, OLD); END $$;
+    CREATE TRIGGER slow_lock BEFORE UPDATE ON forms FOR EACH ROW
+      WHEN (OLD.status = 'Draft' AND NEW.status = 'Locked') EXECUTE FUNCTION wait();
+    CREATE TRIGGER slow_deletion BEFORE DELETE ON forms FOR EACH ROW EXECUTE FUNCTION wait();`);
 });
 afterAll(() => world.close());
 
