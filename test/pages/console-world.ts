@@ -103,23 +103,28 @@ async function startFormgate(directory: string, port: number): Promise<ChildProc
 }
 
 function createApi(url: string): ConsoleWorld['api'] {
-  const tokens = new Map<string, string>();
+  const tokens = new Map<string, { token: string; renewAt: number }>();
   const tokenOf = async (account: string) => {
+    const known = tokens.get(account);
+    if (known && Date.now() < known.renewAt) return known.token;
     const body = new URLSearchParams({
       grant_type: 'client_credentials',
       client_id: account,
       client_secret: `${account}-secret`,
     });
     const response = await fetch(`${url}/auth/realms/demo/protocol/openid-connect/token`, { method: 'POST', body });
-    const { access_token: token } = (await response.json()) as { access_token: string };
-    tokens.set(account, token);
+    const { access_token: token, expires_in: lifetime } = (await response.json()) as {
+      access_token: string;
+      expires_in: number;
+    };
+    // On a busy machine, the tests of a file can last longer than a token.
+    tokens.set(account, { token, renewAt: Date.now() + lifetime * 500 });
     return token;
   };
   return async (account, method, path, body) => {
-    const token = tokens.get(account) ?? (await tokenOf(account));
     const response = await fetch(url + path, {
       method,
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      headers: { Authorization: `Bearer ${await tokenOf(account)}`, 'Content-Type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const text = await response.text();
