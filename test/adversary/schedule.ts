@@ -45,11 +45,11 @@ export function planPass(seed: string, seconds: number, { only = [], together = 
 }
 
 /**
- * Leaves out the adversaries that need the database if another adversary of the group causes faults (has `excuses`).
+ * Leaves out the adversaries that need the stores if another adversary of the group causes faults (has `excuses`).
  */
 function compatible(group: Adversary[]): Adversary[] {
   const hasFault = group.some(({ excuses }) => excuses !== undefined);
-  return hasFault ? group.filter(({ needsDatabase }) => !needsDatabase) : group;
+  return hasFault ? group.filter(({ needsStores }) => !needsStores) : group;
 }
 
 /** Puts the adversaries that excuse failures into one group, so that they do not excuse failures that others cause. */

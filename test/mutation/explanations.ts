@@ -5,6 +5,7 @@ import { clients } from './explanations/clients.ts';
 import type { Explanation } from './explanations/explanation.ts';
 import { forms } from './explanations/forms.ts';
 import { logout } from './explanations/logout.ts';
+import { proxiedBodies } from './explanations/proxied-bodies.ts';
 import { proxiedRequest } from './explanations/proxied-request.ts';
 import { service } from './explanations/service.ts';
 import { sessions } from './explanations/sessions.ts';
@@ -18,6 +19,7 @@ export const explanations: readonly Explanation[] = [
   ...auth,
   ...targets,
   ...targetRules,
+  ...proxiedBodies,
   ...proxiedRequest,
   ...sessions,
   ...logout,

@@ -69,8 +69,10 @@ async function sendPlainly(count: number): Promise<number> {
   const headers = { 'content-type': 'application/json' };
   let left = count;
   const sendAll = async () => {
-    for (; left > 0; left -= 1)
+    while (left > 0) {
+      left -= 1;
       await (await request(`${sink.url}/plain`, { method: 'POST', headers, body })).body.json();
+    }
   };
   const cpu = process.cpuUsage();
   await Promise.all(Array.from({ length: 16 }, sendAll));
@@ -78,15 +80,16 @@ async function sendPlainly(count: number): Promise<number> {
   return Math.round(count / ((user + system) / 1e6));
 }
 
-it('the dispatcher delivers at least a fifth of the requests per CPU second that a plain loop sends', async () => {
+it('the dispatcher delivers at least a third of the requests per CPU second that a plain loop sends', async () => {
   const size = sizeOf('OUTBOX_FORMS');
   // The test asserts only rates per CPU second, because the rate per second of real time depends on other processes of
   // the machine. Other processes also slow down the CPU, so the best of a few attempts counts.
+  const third = 1 / 3;
   let best = 0;
   let attempts = 0;
   // The first requests are slower, because V8 has not compiled the code yet.
   await sendPlainly(size);
-  while (best <= 0.2 && attempts < 4) {
+  while (best <= third && attempts < 4) {
     const plain = await sendPlainly(size);
     const share = (await deliverBacklog(size)) / plain;
     process.stdout.write(`dispatcher: ${share.toFixed(2)} of ${plain} plain requests per CPU second\n`);
@@ -96,5 +99,5 @@ it('the dispatcher delivers at least a fifth of the requests per CPU second that
   // On a busy machine, a delivery may exceed its time limit and is then repeated.
   const delivered = sink.received.filter(({ path }) => path !== '/plain').map(({ body }) => JSON.stringify(body));
   expect(new Set(delivered).size).toBe(size * 2 * attempts);
-  expect(best).toBeGreaterThan(0.2);
+  expect(best).toBeGreaterThan(third);
 }, 240_000);

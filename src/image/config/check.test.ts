@@ -175,6 +175,7 @@ it('a dependency that does not respond in time is unreachable, which is no proof
     'unreachable: CLIENT_SECRET:',
     'unreachable: DIRECTORY_URL:',
   ]);
+  expect(findings[3]).toContain('the identity provider did not respond as expected: unreachable');
   expect(stopwatch.stop()).toBeLessThan(6_000);
 });
 

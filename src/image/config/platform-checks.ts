@@ -95,4 +95,4 @@ function explain(name: string, error: unknown): Finding {
 }
 
 const plain = ({ service, kind }: PlatformError) =>
-  `the ${service === 'identity-provider' ? 'identity provider' : service} did not respond as expected: ${kind}`;
+  `the ${service.replaceAll('-', ' ')} did not respond as expected: ${kind}`;

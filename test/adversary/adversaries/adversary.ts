@@ -19,10 +19,10 @@ export interface Adversary {
   /** True if `failure`, which an honest user saw while this adversary worked, is documented behavior. */
   excuses?(failure: Failure): boolean;
   /**
-   * True if the adversary needs the database, or complains about a status that an outage of the database causes. Such
-   * an adversary cannot run together with one that cuts database connections.
+   * True if the adversary needs Postgres and Redis, or complains about a status that an outage of a store causes. Such
+   * an adversary cannot run together with one that causes faults of the stores.
    */
-  needsDatabase?: boolean;
+  needsStores?: boolean;
   /** Milliseconds after the adversary's end during which honest users may still see its effects; by default 300. */
   recovery?: number;
   run(attack: Attack): Promise<void>;

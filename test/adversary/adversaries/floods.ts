@@ -73,7 +73,7 @@ const allowedMails = 2;
 export const mailFloods: Adversary = {
   name: 'mail-floods',
   about: '40 drafts for one mail address, whose owner must not get 40 mails',
-  needsDatabase: true,
+  needsStores: true,
   async run(attack) {
     const { addresses, random, complain } = attack;
     const address = `victim-${random.word(8)}@example.com`;

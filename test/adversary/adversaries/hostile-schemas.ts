@@ -50,7 +50,7 @@ export const hostileSubmits: Adversary = {
 export const wrongItems: Adversary = {
   name: 'wrong-items',
   about: 'submits of data with 500,000 wrong items',
-  needsDatabase: true,
+  needsStores: true,
   async run(attack) {
     const { random, signal, complain } = attack;
     const definitionId = `many-${random.word(6)}`;

@@ -13,7 +13,7 @@ const accepted = [0, 3];
 export const poisonedRows: Adversary = {
   name: 'poisoned-rows',
   about: 'rows that make statements fail, and a run of the reconciler',
-  needsDatabase: true,
+  needsStores: true,
   async run(attack) {
     const { addresses, complain } = attack;
     await writeNulByBody(attack);

@@ -7,7 +7,7 @@ import { anyReplica, send, swarm, untilAborted } from './hostile-client.ts';
 export const rowLocks: Adversary = {
   name: 'row-locks',
   about: 'a locked form, and 24 concurrent saves to it',
-  needsDatabase: true,
+  needsStores: true,
   async run({ addresses, random, signal }) {
     const token = addresses.tokens.hostileIntake;
     const channels = [{ channel: 'email', address: `${random.word(10)}@example.net` }];

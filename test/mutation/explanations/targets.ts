@@ -1,4 +1,4 @@
-// The mutants that survive in the proxy, and why they do no harm.
+// The mutants that survive in the routes and connections of the proxy, and why they do no harm.
 import type { Explanation } from './explanation.ts';
 
 export const targets: readonly Explanation[] = [
@@ -66,82 +66,6 @@ export const targets: readonly Explanation[] = [
     why: 'a list of origins never contains an absent one; the check satisfies the type checker.',
   },
   {
-    file: 'src/token-handler/targets/request-watch.ts',
-    text: 'this.#isLong = false;',
-    changes: [['false', 'true']],
-    kind: 'performance only',
-    why: 'stopping a timer and starting it again has the same effect as refreshing it.',
-  },
-  {
-    file: 'src/token-handler/targets/streams.ts',
-    text: 'waiting: { total: 0, perTenant: 0, perMember: 0 },',
-    changes: [['{ total: 0, perTenant: 0, perMember: 0 }', '{}']],
-    kind: 'equivalent',
-    why: 'streams never wait for a slot, so the limits of waiting are never read.',
-  },
-  {
-    file: 'src/token-handler/targets/streams.ts',
-    text: 'if (left === 0) counts.delete(handle);',
-    changes: [['left === 0', 'false']],
-    kind: 'performance only',
-    why: 'a session without streams keeps a count of 0 in memory.',
-  },
-  {
-    file: 'src/token-handler/targets/streams.ts',
-    text: 'let watched: Watched[] = [];',
-    changes: [['[]', '["Stryker was here"]']],
-    kind: 'equivalent',
-    why: 'the first run of the timer removes an item that has no request.',
-  },
-  {
-    file: 'src/token-handler/targets/streams.ts',
-    text: 'watched = watched.filter(({ request }) => request !== undefined);',
-    changes: [
-      ['watched.filter(({ request }) => request !== undefined)', 'watched'],
-      ['request !== undefined', 'true'],
-    ],
-    kind: 'performance only',
-    why: 'the timer skips requests that are over; the filter limits the memory.',
-  },
-  {
-    file: 'src/token-handler/targets/streams.ts',
-    text: 'timer.unref();',
-    changes: [['timer.unref();', ';']],
-    kind: 'second barrier',
-    why: '`close` ends the timer; without `close`, the timer must not keep the process alive.',
-  },
-  {
-    file: 'src/token-handler/targets/transfer-rate.ts',
-    text: 'let watched: Watched[] = [];',
-    changes: [['[]', '["Stryker was here"]']],
-    kind: 'equivalent',
-    why: 'the first run of the timer removes an item that has no watch.',
-  },
-  {
-    file: 'src/token-handler/targets/transfer-rate.ts',
-    text: 'if (waited - (marks.at(-1)?.waited ?? 0) < window / marksPerWindow) return false;',
-    changes: [['marks.at(-1)?.waited', 'marks.at(-1).waited']],
-    kind: 'equivalent',
-    why: 'a watched body always has a measurement; the check satisfies the type checker.',
-  },
-  {
-    file: 'src/token-handler/targets/transfer-rate.ts',
-    text: 'watched = watched.filter(({ watch }) => watch !== undefined);',
-    changes: [
-      ['watched.filter(({ watch }) => watch !== undefined)', 'watched'],
-      ['watch !== undefined', 'true'],
-    ],
-    kind: 'performance only',
-    why: 'the timer skips bodies that are over; the filter limits the memory.',
-  },
-  {
-    file: 'src/token-handler/targets/transfer-rate.ts',
-    text: 'timer.unref();',
-    changes: [['timer.unref();', ';']],
-    kind: 'second barrier',
-    why: '`close` ends the timer; without `close`, the timer must not keep the process alive.',
-  },
-  {
     file: 'src/token-handler/targets/handler.ts',
     text: "export function addressOf({ url = '' }: Pick<IncomingMessage, 'url'>): TargetAddress {",
     changes: [["''", '"Stryker was here!"']],
@@ -157,79 +81,6 @@ export const targets: readonly Explanation[] = [
     ],
     kind: 'equivalent',
     why: 'shorter numbers are always safe integers; the comparison of the length is a shortcut.',
-  },
-  {
-    file: 'src/token-handler/targets/bodies.ts',
-    text: '#takenBefore = -1;',
-    changes: [['-1', '+1']],
-    kind: 'performance only',
-    why: 'the body is read ahead one look earlier, if the upstream has read exactly one byte of it.',
-  },
-  {
-    file: 'src/token-handler/targets/bodies.ts',
-    text: 'super({ highWaterMark: 65_536 });',
-    changes: [['{ highWaterMark: 65_536 }', '{}']],
-    kind: 'equivalent',
-    why: '64 KiB is the default of Node.',
-  },
-  {
-    file: 'src/token-handler/targets/bodies.ts',
-    text: "const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;",
-    changes: [["'0'", '""']],
-    kind: 'equivalent',
-    why: 'the number of an empty text is 0, too.',
-  },
-  {
-    file: 'src/token-handler/targets/bodies.ts',
-    text: 'if (bytes === 0) return null;',
-    changes: [['bytes === 0', 'false']],
-    kind: 'equivalent',
-    why: 'reading an empty body returns null, too.',
-  },
-  {
-    file: 'src/token-handler/targets/bodies.ts',
-    text: 'if (request.readableLength === 0) return first;',
-    changes: [['request.readableLength === 0', 'false']],
-    kind: 'performance only',
-    why: 'a single piece is copied.',
-  },
-  {
-    file: 'src/token-handler/targets/bodies.ts',
-    text: 'timer.unref();',
-    changes: [['timer.unref();', ';']],
-    kind: 'second barrier',
-    why: 'the timer ends with the connection; without that, it must not keep the process alive.',
-  },
-  {
-    file: 'src/token-handler/targets/bodies.ts',
-    text: 'this.#remaining = length === undefined ? Number.NaN : Number(length);',
-    changes: [['length === undefined', 'false']],
-    kind: 'equivalent',
-    why: 'the number of an absent length is NaN, too.',
-  },
-  {
-    file: 'src/token-handler/targets/bodies.ts',
-    text: '} else if (going < this.#going) {',
-    changes: [['going < this.#going', 'going <= this.#going']],
-    kind: 'equivalent',
-    why: 'an unchanged queue adds 0 bytes.',
-  },
-  {
-    file: 'src/token-handler/targets/body-memory.ts',
-    text: "collect({ type: 'minor' });",
-    changes: [
-      ["{ type: 'minor' }", '{}'],
-      ["'minor'", '""'],
-    ],
-    kind: 'equivalent',
-    why: 'in this version of Node, the function collects only the young generation, whatever its options are.',
-  },
-  {
-    file: 'src/token-handler/targets/body-memory.ts',
-    text: "setFlagsFromString('--expose-gc');",
-    changes: [["'--expose-gc'", '""']],
-    kind: 'killed elsewhere',
-    why: 'Stryker runs the mutants in a process in which the flag is set already; in a new process, the tests fail.',
   },
   {
     file: 'src/token-handler/targets/tunnel.ts',
@@ -261,13 +112,6 @@ export const targets: readonly Explanation[] = [
     changes: [['longestIdle / 2', 'longestIdle * 2']],
     kind: 'performance only',
     why: 'unused connections stay open for longer.',
-  },
-  {
-    file: 'src/token-handler/targets/transfer-rate.ts',
-    text: 'if (!first || waited - first.waited < window) return false;',
-    changes: [['waited - first.waited', 'waited + first.waited']],
-    kind: 'equivalent',
-    why: 'the first mark is at zero during the first window; later, each new mark is a whole window after the first one.',
   },
   {
     file: 'src/token-handler/targets/routes.ts',
