@@ -1,6 +1,8 @@
 // Tests the command `config` with real dependencies: Postgres, Redis, an identity provider and the platform server.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -166,7 +168,8 @@ describe('a wrong setting is an error', () => {
 it('a dependency that does not respond in time is unreachable, which is no proof of a wrong setting', async () => {
   const stopwatch = startStopwatch();
   const away = { DATABASE_URL: nowhere, REDIS_URL: 'redis://127.0.0.1:9', DIRECTORY_URL: 'http://127.0.0.1:9' };
-  const { code, findings } = await check('token-handler', { ...away, ACCESS_SERVICE_URL: 'http://127.0.0.1:9/auth' });
+  const changes = { ...away, ACCESS_SERVICE_URL: 'http://127.0.0.1:9/auth' };
+  const { code, findings } = await check('token-handler', changes, { timeLimit: 6_000 });
   expect(code).toBe(3);
   expect(findings.map((text) => text.split(' ').slice(0, 2).join(' '))).toEqual([
     'unreachable: DATABASE_URL:',
@@ -176,7 +179,31 @@ it('a dependency that does not respond in time is unreachable, which is no proof
     'unreachable: DIRECTORY_URL:',
   ]);
   expect(findings[3]).toContain('the identity provider did not respond as expected: unreachable');
-  expect(stopwatch.stop()).toBeLessThan(6_000);
+  expect(stopwatch.stop()).toBeLessThan(12_000);
+});
+
+it('a dependency that refuses connections, and then only hangs, is reported with the refusal', async () => {
+  let hangs = false;
+  const directory = createServer((socket) => {
+    socket.on('error', () => {});
+    if (!hangs) socket.destroy();
+  }).listen(0, '127.0.0.1');
+  await once(directory, 'listening');
+  setTimeout(() => {
+    hangs = true;
+  }, 1_500);
+  const { port } = directory.address() as AddressInfo;
+  const skipped = ['postgres', 'redis', 'identity-provider'] as const;
+  const { findings } = await check(
+    'token-handler',
+    { DIRECTORY_URL: `http://127.0.0.1:${port}` },
+    { skipped: [...skipped], timeLimit: 5_000 },
+  );
+  directory.close();
+  expect(hangs).toBe(true);
+  expect(findings).toEqual([
+    'unreachable: DIRECTORY_URL: the directory did not respond as expected: unreachable (UND_ERR_SOCKET)',
+  ]);
 });
 
 it('a skipped dependency is not contacted', async () => {

@@ -32,13 +32,15 @@ async function checkProcess(name: ProcessName, options: Options): Promise<Report
 
 /**
  * Repeats the check of one dependency while a finding is `unreachable`, until `timeLimit` has passed. Other findings,
- * such as a wrong setting, do not cause a repetition.
+ * such as a wrong setting, do not cause a repetition. If the time passes during a repetition, the findings of the
+ * attempt before are returned, because they name the cause.
  */
 async function persist(check: DependencyCheck, values: object, { env, timeLimit }: Options): Promise<Finding[]> {
   const deadline = performance.now() + timeLimit;
+  let findings = late(check);
   for (;;) {
     const left = Math.max(1, deadline - performance.now());
-    const findings = await within(check.run(values as never, { env, timeLimit: left }), left, late(check));
+    findings = await within(check.run(values as never, { env, timeLimit: left }), left, findings);
     const isOver = performance.now() + pause >= deadline;
     if (isOver || !findings.some(({ severity }) => severity === 'unreachable')) return findings;
     await sleep(pause);
