@@ -58,6 +58,12 @@ const forbidden: IForbiddenRuleType[] = [
     },
   },
   {
+    name: 'image-imports-only-settings-of-the-reconciler',
+    comment: 'The command `config` checks settings of the reconciler, but runs no part of it.',
+    from: { path: '^src/image/', pathNot: tests },
+    to: { path: '^reconciler/', pathNot: String.raw`^reconciler/config\.ts$` },
+  },
+  {
     name: 'nothing-imports-dev',
     comment: 'dev/ holds npm start and its development stand-ins. Only tests may use them.',
     from: { path: '.', pathNot: `^dev/|${tests}` },
