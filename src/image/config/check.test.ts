@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -184,8 +184,10 @@ it('a dependency that does not respond in time is unreachable, which is no proof
 
 it('a dependency that refuses connections, and then only hangs, is reported with the refusal', async () => {
   let hangs = false;
+  const sockets = new Set<Socket>();
   const directory = createServer((socket) => {
     socket.on('error', () => {});
+    sockets.add(socket);
     if (!hangs) socket.destroy();
   }).listen(0, '127.0.0.1');
   await once(directory, 'listening');
@@ -199,6 +201,7 @@ it('a dependency that refuses connections, and then only hangs, is reported with
     { DIRECTORY_URL: `http://127.0.0.1:${port}` },
     { skipped: [...skipped], timeLimit: 5_000 },
   );
+  for (const socket of sockets) socket.destroy();
   directory.close();
   expect(hangs).toBe(true);
   expect(findings).toEqual([
