@@ -141,6 +141,18 @@ export function writeHead(response: HttpResponse, status: number, headers: Recor
   response.writeHead(status, headers);
 }
 
+/**
+ * Maximum number of bytes of informational responses that wait for a slow client, or for the responses to earlier,
+ * pipelined requests of the connection. Node has no back-pressure for them.
+ */
+const mostInformation = 65_536;
+
+/** Sends an informational (1xx) response. Throws an Error if too many bytes wait to be sent. */
+export function writeInformation(response: HttpResponse, status: number, headers: Record<string, string | string[]>) {
+  if (response.writableLength > mostInformation) throw new Error('the upstream sent too many informational responses');
+  response.writeInformation(status, headers);
+}
+
 /** Sets the pending headers on the response. Call this function before other code sets headers one by one. */
 export function setPendingHeaders(response: HttpResponse): void {
   const { pendingHeaders = {} } = response.locals;

@@ -1,7 +1,7 @@
 // Passes WebSocket handshakes (RFC 6455 section 4.2) through the app like other requests, with guards, a log line and
 // problem details. The route then takes over the connection. An `Upgrade` to another protocol is ignored (RFC 9110
 // section 7.8).
-import type { IncomingMessage, RequestListener, ServerResponse as Response, Server } from 'node:http';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ServerResponse } from './node-http.ts';
@@ -30,7 +30,7 @@ export function serveUpgrades(server: Server, app: RequestListener): void {
     const connection = socket as Socket;
     connection.setTimeout(0);
     upgrades.set(request, { socket: connection, head });
-    app(request, responseOver(connection, request));
+    respond(app, request, connection);
   });
 }
 
@@ -39,18 +39,27 @@ export function serveConnects(server: Server, app: RequestListener): void {
   server.on('connect', (request: IncomingMessage, socket: Duplex) => {
     // The target of CONNECT is an authority, not a path (RFC 9112 section 3.2.3), and Express cannot route it.
     request.url = '/';
-    app(request, responseOver(socket as Socket, request));
+    respond(app, request, socket as Socket);
   });
 }
 
-/** Creates a response on a connection that Node no longer manages. The connection closes after the response. */
-function responseOver(connection: Socket, request: IncomingMessage): Response {
+/**
+ * Passes a request to `app` on a connection that Node no longer manages. The connection closes after the response. If an
+ * earlier, pipelined request of the connection has no complete response yet, the connection is destroyed: Node can
+ * neither finish that response nor queue another one behind it.
+ */
+function respond(app: RequestListener, request: IncomingMessage, connection: Socket): void {
   // Without a listener, an error would end the process. The connection closes after an error, so nothing else is
   // needed.
   connection.on('error', () => undefined);
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
-  response.assignSocket(connection);
+  try {
+    response.assignSocket(connection);
+  } catch {
+    connection.destroy();
+    return;
+  }
   response.once('finish', () => connection.destroySoon());
-  return response;
+  app(request, response);
 }

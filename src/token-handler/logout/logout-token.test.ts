@@ -15,13 +15,10 @@ const tenant = { id: 'urn:tenant:demo', name: 'Demo', realm: 'demo' } as Tenant;
 
 let own: Awaited<ReturnType<typeof generateKeyPair>>;
 let foreign: typeof own;
-let rsa: typeof own;
+let symmetric: CryptoKey;
 beforeAll(async () => {
-  [own, foreign, rsa] = await Promise.all([
-    generateKeyPair('ES256'),
-    generateKeyPair('ES256'),
-    generateKeyPair('RS512'),
-  ]);
+  [own, foreign] = await Promise.all([generateKeyPair('ES256'), generateKeyPair('ES256')]);
+  symmetric = await crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256' }, true, ['sign', 'verify']);
 });
 
 /** Returns the right key for the realm `demo`, and a foreign key for every other realm. */
@@ -112,10 +109,21 @@ describe('a logout token', () => {
     ['of the type of an access token', {}, { typ: 'at+jwt' }],
     ['of a type with a prefix in its middle', {}, { typ: 'logoutapplication/+jwt' }],
     ['signed with another key', {}, { key: () => foreign.privateKey }],
-    ['signed with an algorithm that is not accepted', {}, { alg: 'RS512', key: () => rsa.privateKey }],
+    ['signed with an algorithm that is not accepted', {}, { alg: 'HS256', key: () => symmetric }],
   ])('is refused %s', async (_what, changes, signing) => {
     await expect(verify(changes, signing)).rejects.toThrow(LogoutRefusal);
   });
+
+  it.each(['RS256', 'PS384', 'RS512', 'ES384', 'EdDSA'])(
+    'signed with %s is accepted, as an ID token is',
+    async (alg) => {
+      const { publicKey, privateKey } = await generateKeyPair(alg);
+      const token = await createVerifier(realmKeys(async () => publicKey))(
+        await sign({}, { alg, key: () => privateKey }),
+      );
+      expect(await token.logoutOf('web')).toMatchObject({ tenantId: tenant.id, algorithm: alg });
+    },
+  );
 
   it('is refused for a client that is not registered', async () => {
     await expect(verify({}, {}, 'other')).rejects.toThrow(LogoutRefusal);

@@ -2,7 +2,7 @@
 import * as jose from 'jose';
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
-import { isTokenFault, type SigningKeys, signatureAlgorithms } from '../../service/auth/signing-keys.ts';
+import { idTokenAlgorithms, isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
@@ -114,7 +114,8 @@ async function checkSignature(token: string, { tenant, issuer }: Expected, optio
   try {
     const verified = await jose.jwtVerify(token, keys.ofRealm(tenant.realm), {
       issuer,
-      algorithms: signatureAlgorithms,
+      // Logout tokens are signed like ID tokens (Back-Channel Logout 1.0, section 2.4).
+      algorithms: idTokenAlgorithms,
       clockTolerance: leeway,
       currentDate: clock(),
       maxTokenAge: oldest,

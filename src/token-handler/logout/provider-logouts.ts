@@ -2,7 +2,7 @@
 // for ten minutes, so that a sign-in that was in progress at the logout opens no session. This module does not verify
 // logout tokens; `logout-token.ts` does.
 import { hash } from 'node:crypto';
-import { signatureAlgorithms } from '../../service/auth/signing-keys.ts';
+import { idTokenAlgorithms } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { FoundSession, Session } from '../sessions/session.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -38,8 +38,8 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
    * here until its next token refresh.
    */
   const isUsual = async (logout: ProviderLogout) => {
-    const times = await Promise.all(signatureAlgorithms.map((name) => marks.value(algorithmMark(logout, name))));
-    const known = signatureAlgorithms.filter((_, index) => times[index] !== undefined);
+    const times = await Promise.all(idTokenAlgorithms.map((name) => marks.value(algorithmMark(logout, name))));
+    const known = idTokenAlgorithms.filter((_, index) => times[index] !== undefined);
     return known.length === 0 || known.includes(logout.algorithm);
   };
   return {

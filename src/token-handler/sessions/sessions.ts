@@ -28,6 +28,7 @@ import { indexesOf, providerIndex, tenantIndex, userIndex } from './session-inde
 import { allSessions, SessionLists } from './session-lists.ts';
 import { createSessionMetrics } from './session-metrics.ts';
 import type { Marks, SealedTokens, SessionStore } from './store.ts';
+import { sessionCacheLimits } from './token-size.ts';
 
 export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'tokens'> {
   store: SessionStore;
@@ -36,8 +37,6 @@ export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'to
   cookieName: string;
 }
 
-/** Maximum size of the session cache in bytes, which is enough for about 8,000 sessions. */
-const cacheSize = 64 * 1024 * 1024;
 /** Milliseconds that a sign-in may take between writing the index entries and starting the session. */
 const longestStart = 60_000;
 
@@ -51,10 +50,7 @@ export class Sessions {
   readonly #keys: KeyRing;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #cache = new LRUCache<string, FoundSession>({
-    maxSize: cacheSize,
-    sizeCalculation: ({ tokens }) => 3_000 + tokens.accessToken.length + (tokens.idToken?.length ?? 0),
-  });
+  readonly #cache = new LRUCache<string, FoundSession>(sessionCacheLimits);
   /** The latest running read of each session. A change of the session drops this read, so its result is not cached. */
   readonly #reads = new Map<string, symbol>();
   readonly #touchInterval: number;

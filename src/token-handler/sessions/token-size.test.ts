@@ -1,7 +1,7 @@
 // Tests which token sets are too large for a session: by their tokens, and by the names of roles in them.
 import { describe, expect, it } from 'vitest';
 import { type TokenSet, tokenSetOf } from './session.ts';
-import { areTokensTooLarge, mostTokenSetSize, TokensTooLarge } from './token-size.ts';
+import { areTokensTooLarge, mostTokenSetSize, sessionCacheLimits, TokensTooLarge } from './token-size.ts';
 
 const jwt = (claims: object) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
 const rolesOf = (length: number) => Array.from({ length }, (_, nth) => `role-of-a-department-${nth}`);
@@ -57,4 +57,17 @@ it('the error says how large tokens may be', () => {
     'TokensTooLarge',
     'the tokens of the identity provider need more than 65536 bytes in a session',
   ]);
+});
+
+it('a session counts in the cache with all its tokens and role names', () => {
+  const tokens = { accessToken: 'a', accessIssued: 0, accessExpiry: 0, roles: [] as string[] };
+  const size = (changes: Partial<TokenSet>) =>
+    sessionCacheLimits.sizeCalculation({ tokens: { ...tokens, ...changes } }) -
+    sessionCacheLimits.sizeCalculation({ tokens });
+  const long = 'x'.repeat(60_000);
+  for (const name of ['refreshToken', 'idToken'] as const) expect(size({ [name]: long })).toBe(60_000);
+  expect(size({ accessToken: `a${long}` })).toBe(60_000);
+  expect(size({ roles: [long] })).toBeGreaterThanOrEqual(60_000);
+  // Short names take more memory than their characters.
+  expect(size({ roles: Array(10_000).fill('r') })).toBeGreaterThan(300_000);
 });

@@ -28,6 +28,22 @@ export function areTokensTooLarge(response: TokenResponse, previous?: TokenSet):
   return lengthOf(set.roles) > mostTokenSetSize || Buffer.byteLength(JSON.stringify(set)) > mostTokenSetSize;
 }
 
+/**
+ * Limits of the session cache: 64 MiB, which is enough for about 8,000 sessions. A session counts with all its tokens
+ * and role names, because a tenant controls their sizes.
+ */
+export const sessionCacheLimits = {
+  maxSize: 64 * 1024 * 1024,
+  sizeCalculation: ({ tokens }: { tokens: TokenSet }): number =>
+    3_000 +
+    lengthOf([tokens.accessToken, tokens.refreshToken, tokens.idToken]) +
+    lengthOf(tokens.roles) +
+    roleOverhead * tokens.roles.length,
+};
+
+/** Bytes that V8 uses for a short string in an array, besides its characters. */
+const roleOverhead = 32;
+
 function lengthOf(texts: readonly (string | undefined)[]): number {
   return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
 }

@@ -1,5 +1,6 @@
 // Tests the framing of HTTP messages (RFC 9110, RFC 9112). The real token handler stands between a hostile client and a
 // hostile upstream, which send bytes that no HTTP library would send.
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -92,6 +93,46 @@ describe('a response of an upstream causes a 502, and the request is not sent ag
     expect(upstream.isCut).toBe(true);
     expect(world.handler.log.lines().some(({ status }) => status === 502)).toBe(true);
   });
+});
+
+describe('a pipelined request', () => {
+  const line = (address: string, more: string) =>
+    `GET ${address} HTTP/1.1\r\nHost: a\r\nCookie: ${world.person.cookie}\r\n${more}\r\n`;
+  const target = '/token-handler/v1/targets/root/x';
+  const logged = () => world.handler.log.lines().filter(({ msg }) => msg === 'request').length;
+
+  it('gets no endless informational responses behind a response that has not begun', async () => {
+    upstream.answer = { pieces: [] };
+    const client = connect(Number(new URL(world.site).port), '127.0.0.1').resume();
+    client.write(line(target, ''));
+    await expect.poll(() => upstream.heads.length).toBe(1);
+    const hint = `HTTP/1.1 103 Early Hints\r\nLink: <${'x'.repeat(4_000)}>\r\n\r\n`;
+    upstream.answer = { pieces: Array(100).fill(hint) };
+    client.write(line(target, ''));
+    await expect.poll(() => upstream.isCut).toBe(true);
+    const before = logged();
+    client.destroy();
+    await expect.poll(logged).toBeGreaterThan(before);
+  });
+
+  it.each([
+    ['CONNECT', () => 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n'],
+    ['WebSocket handshake', () => line(target, 'Connection: Upgrade\r\nUpgrade: websocket\r\n')],
+  ])(
+    'that is a %s behind a response that has not begun ends the connection, not the process',
+    async (_name, second) => {
+      upstream.answer = { pieces: [] };
+      const client = connect(Number(new URL(world.site).port), '127.0.0.1').resume();
+      const closed = once(client, 'close');
+      const before = logged();
+      client.write(line(target, '') + second());
+      await closed;
+      // The first request has ended as well: nothing of it is left behind.
+      await expect.poll(logged).toBeGreaterThan(before);
+      upstream.answer = { pieces: ['HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine'] };
+      expect((await ask()).body).toBe('mine');
+    },
+  );
 });
 
 describe('a response of an upstream is passed on', () => {

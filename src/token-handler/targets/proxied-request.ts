@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
-import { type HttpResponse, writeHead } from '../../service/http/request-context.ts';
+import { type HttpResponse, writeHead, writeInformation } from '../../service/http/request-context.ts';
 import { Download, lingerOver, outgoingBody, RequestBody } from './bodies.ts';
 import { cut, endSoon, ignore, keepOpen } from './client-socket.ts';
 import { ConnectionLease } from './connection-lease.ts';
@@ -99,7 +99,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     const response = this.#response;
     const passedOn = responseHeaders(headers, status, this.#request);
     if (status < 200) {
-      if (this.#request.httpVersionMinor > 0) response.writeInformation(status, passedOn);
+      if (this.#request.httpVersionMinor > 0) writeInformation(response, status, passedOn);
       return;
     }
     this.#noteHead();

@@ -105,11 +105,6 @@ export function responseTrailers(trailers: IncomingHttpHeaders): ResponseHeaders
   return passedOn;
 }
 
-/**
- * Maximum number of bytes of informational responses that wait for a slow client. Node has no back-pressure for them.
- */
-const mostInformation = 65_536;
-
 /** Throws an Error, which becomes a 502, for a response that cannot be forwarded unchanged. */
 function checkResponse(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
@@ -120,8 +115,6 @@ function checkResponse(status: number, headers: IncomingHttpHeaders, request: In
   // A 101 is valid only if the client requested the upgrade (RFC 9110 section 15.2.2).
   if (status === 101 && !(upgradeOf(request) && isWebSocketSwitch(headers)))
     throw new Error('the upstream switched to a protocol that was not asked for');
-  if (request.socket.writableLength > mostInformation)
-    throw new Error('the upstream sent too many informational responses');
 }
 
 /** True if the headers of a response switch to the WebSocket protocol (RFC 6455 section 4.1). */
