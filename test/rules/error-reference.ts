@@ -20,11 +20,11 @@ handler forwards from an upstream, and the [pages](pages.md) that a browser gets
 
 - Decide by \`type\` and \`status\`. They are stable; \`title\` and \`detail\` are texts for people and may change
   ([0015](decisions/0015-problem-types-are-urns.md)).
-- The slug, the last part of \`type\`, leads to a page on every process: \`urn:formgate:problem:form-locked\` is explained at
-  \`/problems/form-locked\`, as HTML, or as JSON with \`Accept: application/json\`. An ingress may not publish that path; this
-  page lists the same types.
-- \`errors\` of \`invalid-request\` lists the invalid fields: \`pointer\` is a JSON pointer (RFC 6901) into the body, or begins
-  with \`/params\`, \`/query\` or \`/headers\`.
+- Every process serves a page about each problem type at \`/problems/<slug>\`, where the slug is the last part of \`type\`:
+  \`/problems/form-locked\` explains \`urn:formgate:problem:form-locked\`, as HTML, or as JSON with
+  \`Accept: application/json\`. Some ingresses do not publish this path; this page lists the same types.
+- \`errors\` of \`invalid-request\`, if present, lists the invalid fields: \`pointer\` is a JSON pointer (RFC 6901) into the
+  body, or begins with \`/params\`, \`/query\` or \`/headers\`.
 - \`errorMessage\` repeats \`detail\` for clients of the older platform.
 
 This page is written by \`npm run docs\` from \`src/service/http/problem-types.ts\`; a test fails if it differs.

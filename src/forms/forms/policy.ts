@@ -98,7 +98,7 @@ function refusal(caller: Caller, form: Tombstone): Problem {
   return new Problem(
     'forbidden',
     isOfAccount
-      ? 'An intake application may use only forms that one created for an applicant without an account.'
+      ? 'An intake application may use only forms that an intake application created for an applicant without an account.'
       : 'The caller may not do this with this form.',
   );
 }

@@ -17,8 +17,8 @@ export const problemTypes = {
     status: 400,
     title: 'The request is not valid',
     meaning:
-      'A parameter, a header or the body does not match what the operation accepts. `errors` lists the invalid fields, at most 100.',
-    action: 'Correct the fields that `errors` lists, then send the request again.',
+      'A parameter, a header or the body does not match what the operation accepts. `errors`, if present, lists the invalid fields, at most 100.',
+    action: 'Correct what `errors` or `detail` names, then send the request again.',
   },
   'malformed-json': {
     status: 400,
@@ -51,7 +51,8 @@ export const problemTypes = {
     title: 'A code must be entered in this browser',
     meaning:
       'The applicant’s pages have not opened this form in this browser, or the code was entered too long ago. Unknown forms get the same response.',
-    action: 'Ask the applicant for a code: `…/codes` sends one, `…/code-checks` checks it and sets the cookie.',
+    action:
+      'Ask the applicant for a code: `POST /apply/api/tenants/{realm}/forms/{formId}/codes` sends one, and `POST …/code-checks` checks it and sets the cookie that opens the form.',
   },
   forbidden: {
     status: 403,
@@ -71,7 +72,8 @@ export const problemTypes = {
     status: 403,
     title: 'The code is wrong, expired or used',
     meaning: 'The applicant’s code does not open this form: it is wrong, has expired or was already used.',
-    action: 'Ask the applicant to check the code, or send a new one with `send-code`. Wrong codes are limited.',
+    action:
+      'Ask the applicant to check the code, or send a new one with `send-code`. The number of wrong codes is limited.',
   },
   'not-found': {
     status: 404,
@@ -103,7 +105,7 @@ export const problemTypes = {
     meaning:
       'The form definition is not valid, or its `dataSchema` is suspended because validation used too many resources. `errors`, if present, has pointers into the definition.',
     action:
-      'An administrator of configuration must correct the definition. `POST /form/v1/definitions/check` lists its problems.',
+      'A `configuration-admin` must correct the definition. `POST /form/v1/definitions/check` lists its problems. A suspended schema can be used again after `suspendedUntil`.',
   },
   'form-exists': {
     status: 409,
@@ -115,13 +117,14 @@ export const problemTypes = {
     status: 409,
     title: 'The form is on hold',
     meaning: 'An administrator has put the form on hold, so it cannot be deleted.',
-    action: 'Ask an administrator (`form-admin`) to release the form.',
+    action: 'Ask an administrator (`form-admin`) to end the hold (operation `release`).',
   },
   'form-locked': {
     status: 409,
     title: 'The form is locked',
     meaning: 'The draft was not opened for too long and was locked.',
-    action: 'Ask an administrator (`form-admin`) to unlock the form before it is deleted.',
+    action:
+      'Ask an administrator (`form-admin`) to unlock the form soon. When `retention.deleteAfter` of the form definition has passed, the locked form is deleted automatically.',
   },
   'form-not-draft': {
     status: 409,
@@ -133,8 +136,9 @@ export const problemTypes = {
     status: 409,
     title: 'The form definition takes no applications now',
     meaning:
-      'Forms of this definition can be created and submitted only in certain windows. `opens` and `closes` are the dates of the next window or, if none is to come, of the last one; a missing date is null.',
-    action: 'Wait until the window opens. Drafts stay until they expire, but cannot be submitted after it has closed.',
+      'Forms of this definition can be created and submitted only in certain windows. `opens` and `closes` are the dates of the next window. If there is no next window, they are the dates of the last one. An open end is null.',
+    action:
+      'Wait until the window opens. Drafts are kept until they expire, but they can be submitted only while a window is open.',
   },
   'no-channel': {
     status: 409,
@@ -147,9 +151,9 @@ export const problemTypes = {
     status: 409,
     title: 'The client has to be registered',
     meaning:
-      'The client of the token handler is not registered at the identity provider, the provider no longer knows it, or the token that manages it was lost.',
+      'The client of the token handler is not registered at the identity provider, the provider no longer knows it, or its management token was lost or never issued.',
     action:
-      'An administrator must register the client. Until then, nobody can sign in with a client that is not registered.',
+      'An administrator must register the client. Nobody can sign in with a client that is not registered or that the provider no longer knows; if only its management token is missing, sign-ins still work.',
   },
   gone: {
     status: 410,
@@ -160,7 +164,7 @@ export const problemTypes = {
   stale: {
     status: 412,
     title: 'The resource has changed since it was read',
-    meaning: 'The resource no longer has a revision that `If-Match` names.',
+    meaning: 'The current revision of the resource is not one that `If-Match` names.',
     action: 'Read the resource, apply the change to the current version, and send it with the new `ETag`.',
   },
   'body-too-large': {
@@ -173,7 +177,8 @@ export const problemTypes = {
     status: 415,
     title: 'The body has an unsupported type',
     meaning: 'The Content-Type, charset or Content-Encoding of the body is not supported.',
-    action: 'Send `application/json` in UTF-8, uncompressed or encoded with gzip, deflate or br.',
+    action:
+      'Send the media type that `detail` names, usually `application/json`, in UTF-8, uncompressed or encoded with gzip, deflate or br.',
   },
   'idempotency-mismatch': {
     status: 422,
@@ -197,7 +202,7 @@ export const problemTypes = {
     status: 501,
     title: 'Files cannot be uploaded',
     meaning: 'The platform has no file service in its directory, so the applicant’s pages cannot take files.',
-    action: 'Leave the question open, and ask the office how to hand in the file.',
+    action: 'Leave the question unanswered, and ask the organisation that receives the form how to send the file.',
   },
   'dependency-failed': {
     status: 502,
@@ -215,7 +220,8 @@ export const problemTypes = {
   busy: {
     status: 503,
     title: 'The service is busy',
-    meaning: 'The queue for a shared resource is full, or the request waited too long in it. Nothing was changed.',
+    meaning:
+      'A limit that requests share is reached: a queue is full, the request waited too long in it, or a budget or all connections are in use. Nothing was changed, except what `written` lists, if it is present.',
     action: 'Wait as many seconds as `Retry-After` says, then retry with backoff.',
   },
   unavailable: {
