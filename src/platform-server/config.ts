@@ -38,7 +38,7 @@ const fields = z.object({
     .regex(/^[^\r\n]*[^\s<>@]+@[A-Za-z0-9.-]+>?$/, 'must be an address such as Forms <forms@example.org>')
     .describe('Sender of notices and codes, such as Forms <forms@example.org>'),
   CODE_KEY: secret(32).describe(
-    'Key of the HMAC under which verify codes are stored: 32 characters or more, the same in every pod',
+    'Key of the HMAC under which one-time codes are stored: 32 characters or more, the same in every pod',
   ),
   SEED_FILE: z
     .string()

@@ -56,13 +56,13 @@ export function createPlatformMetrics(
     cacheReads: createCacheReads(registry),
     staleServes: new prom.Counter({
       name: 'formgate_platform_stale_serves_total',
-      help: 'Reads served with an old response because the service fails',
+      help: 'Reads that got an old response because the platform service fails',
       labelNames: ['dependency'],
       registers,
     }),
     missReads: new prom.Counter({
       name: 'formgate_platform_miss_reads_total',
-      help: 'Reads because a caller named something unknown, by outcome: read, or refused beyond the budget',
+      help: 'Reads from a platform service that were needed because a caller used an unknown name, by outcome: read, or refused because the budget was used up',
       labelNames: ['dependency', 'outcome'],
       registers,
     }),
@@ -99,7 +99,7 @@ function createCacheReads(registry: prom.Registry): PlatformMetrics['cacheReads'
   const caches = new Map<string, CacheReads>();
   const counter = new prom.Counter({
     name: 'formgate_cache_reads_total',
-    help: 'Reads of caches by outcome: hit, miss (waited for the service), stale (the service fails), refused',
+    help: 'Reads of caches of platform responses by outcome: hit, miss (waited for the platform service), stale (the platform service fails, an old response was used), refused (the budget for unknown names was used up)',
     labelNames: ['cache', 'outcome'],
     registers: [registry],
     collect() {

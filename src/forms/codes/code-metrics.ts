@@ -14,7 +14,7 @@ export type CodeOutcome = (typeof codeOutcomes)[number];
 export function createCodeMetrics({ registry }: Pick<Metrics, 'registry'>): (outcome: CodeOutcome) => void {
   const codes = new prom.Counter({
     name: 'formgate_codes_total',
-    help: `Verify codes that were sent or tried, by outcome (${codeOutcomes.join(', ')})`,
+    help: `Codes of applicants by outcome: ${codeOutcomes.join(', ')}`,
     labelNames: ['outcome'],
     registers: [registry],
   });

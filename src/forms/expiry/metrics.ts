@@ -15,7 +15,7 @@ type Moments = Record<(typeof runParts)[number], Date | null>;
 
 const gauges: Record<string, ScrapedGauge<Reading>> = {
   formgate_reconciler_last_success_timestamp_seconds: {
-    help: 'End of the last run in which the part succeeded, in seconds since 1970; absent for a part that is turned off',
+    help: 'End of the last run in which the part succeeded, in seconds since 1970; absent after 20 runs that did not include the part',
     label: 'part',
     samples: ({ expirySuccess, clientsSuccess }) =>
       Object.entries({ expire: expirySuccess, clients: clientsSuccess } satisfies Moments).flatMap(([part, moment]) =>
@@ -23,15 +23,15 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
       ),
   },
   formgate_reconciler_last_run_timestamp_seconds: {
-    help: 'End of the last run, in seconds since 1970',
+    help: 'End of the last run of the reconciler, in seconds since 1970',
     samples: ({ last }) => [{ labels: {}, value: seconds(last.finished) }],
   },
   formgate_reconciler_last_run_duration_seconds: {
-    help: 'Duration of the last run',
+    help: 'Duration of the last run of the reconciler',
     samples: ({ last }) => [{ labels: {}, value: (last.finished.getTime() - last.started.getTime()) / 1_000 }],
   },
   formgate_reconciler_last_run_outcome: {
-    help: '1 for the outcome of the last run: succeeded, failed or stopped',
+    help: '1 for the outcome of the last run of the reconciler: succeeded, failed or stopped',
     label: 'outcome',
     samples: ({ last }) =>
       ['succeeded', 'failed', 'stopped'].map((outcome) => ({
@@ -40,12 +40,12 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
       })),
   },
   formgate_reconciler_last_run_count: {
-    help: 'What the last run did, by outcome: forms (warned, locked, deleted …), rows (purged) and core clients (clients.…)',
+    help: 'Results of the last run of the reconciler, by outcome: forms (warned, locked, deleted …), rows (purged), and core clients (outcomes that begin with clients.)',
     label: 'outcome',
     samples: ({ last }) => Object.entries(last.counts).map(([outcome, value]) => ({ labels: { outcome }, value })),
   },
   formgate_oldest_overdue_draft_seconds: {
-    help: 'How long the lock of the most overdue draft is overdue after the last run; 0 if none is',
+    help: 'Seconds by which the lock of the most overdue draft is late, for the drafts that were overdue after the last run; 0 if there were none',
     samples: ({ oldestOverdue, now }) => [
       { labels: {}, value: oldestOverdue ? Math.max(now - seconds(oldestOverdue), 0) : 0 },
     ],
@@ -61,7 +61,7 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
       Object.entries(formsByStatus ?? {}).map(([status, value]) => ({ labels: { status }, value })),
   },
   formgate_reconciler_core_clients: {
-    help: 'CoreClient resources by condition and status after the last run that read them',
+    help: 'CoreClient resources by condition and its status, after the last run that read them',
     label: 'condition',
     samples: ({ conditions }) =>
       Object.entries(conditions ?? {}).map(([condition, value]) => ({ labels: { condition }, value })),

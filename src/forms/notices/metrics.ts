@@ -6,7 +6,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 export function createNoticeMetrics({ registry }: Pick<Metrics, 'registry'>): () => void {
   const counter = new prom.Counter({
     name: 'formgate_suppressed_notices_total',
-    help: 'Created drafts whose mail was suppressed, because the address got one a moment ago or five within the hour',
+    help: 'Created drafts for which no mail was sent, because the address got a mail within the last minute or five within the last hour',
     registers: [registry],
   });
   return () => counter.inc();

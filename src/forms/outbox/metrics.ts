@@ -26,13 +26,13 @@ const gauge = (help: string, value: (entry: Backlog) => number): ScrapedGauge<Ba
 });
 
 const gauges = {
-  formgate_outbox_undelivered: gauge('Rows that are due and not delivered, by kind', ({ count }) => count),
+  formgate_outbox_undelivered: gauge('Outbox rows that are due and not delivered, by kind', ({ count }) => count),
   formgate_outbox_oldest_undelivered_seconds: gauge(
-    'Age of the oldest row that is due and not delivered, by kind: the lag of the dispatcher',
+    'Age of the oldest outbox row that is due and not delivered, by kind: the lag of the dispatcher',
     ({ oldestSeconds }) => oldestSeconds,
   ),
   formgate_outbox_repeatedly_failed: gauge(
-    'Rows that ten or more attempts did not deliver, by kind',
+    'Outbox rows that ten or more attempts have not delivered, by kind',
     ({ failing }) => failing,
   ),
 };
@@ -45,13 +45,13 @@ export interface OutboxMetricsOptions extends Pick<Metrics, 'registry'> {
 export function createOutboxMetrics({ registry, store, clock }: OutboxMetricsOptions): OutboxMetrics {
   const outcomes = new prom.Counter({
     name: 'formgate_outbox_deliveries_total',
-    help: 'Attempted deliveries by kind and outcome (accepted, skipped, postponed, failed, rejected)',
+    help: 'Attempted deliveries of outbox rows by kind and outcome (accepted, skipped, postponed, failed, rejected)',
     labelNames: ['kind', 'outcome'],
     registers: [registry],
   });
   const durations = new prom.Histogram({
     name: 'formgate_outbox_delivery_duration_seconds',
-    help: 'Duration of deliveries by kind, retries of the request included',
+    help: 'Duration of deliveries by kind, including retries of the request',
     labelNames: ['kind'],
     buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers: [registry],

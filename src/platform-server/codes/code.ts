@@ -1,4 +1,4 @@
-// Generates, digests and checks verify codes. The database contains a code only as an HMAC, which also covers the
+// Generates, digests and checks one-time codes. The database contains a code only as an HMAC, which also covers the
 // destination address. The key of the HMAC is not in the database.
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 

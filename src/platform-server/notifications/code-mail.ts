@@ -1,4 +1,4 @@
-// Renders the mail that contains a verify code. The mail is sent during the request and never queued, so that the code
+// Renders the mail that contains a one-time code. The mail is sent during the request and never queued, so that the code
 // is never stored.
 import type { Mail } from '../mail.ts';
 

@@ -34,7 +34,7 @@ export function createKeyRingMetrics({ registry, read }: KeyRingMetricsOptions):
   );
   gauge(
     'formgate_key_ring_old_secrets',
-    'Stored secrets of client registrations that an older key of KEY_RING, or none of its keys, encrypts',
+    'Stored registrations and pending deletions of clients whose secrets are not encrypted with the current key of KEY_RING, including those that no key of the key ring can decrypt',
     ({ oldSecrets }) => oldSecrets,
   );
 }

@@ -21,7 +21,7 @@ export interface Certificates {
 export function createCertificateMetrics({ registry }: { registry: prom.Registry }): Certificates {
   const gauge = new prom.Gauge<'certificate'>({
     name: 'formgate_certificate_expiry_timestamp_seconds',
-    help: 'Expiry of certificates: of authorities that the process was given (extra-ca, postgres-ca, redis-ca; the first to expire), and of servers (identity-provider, postgres, redis)',
+    help: 'Expiry time of certificates: of servers (identity-provider, postgres, redis), and of the trusted authorities that a setting names (extra-ca, postgres-ca, redis-ca). For a file with several certificates, the earliest expiry',
     labelNames: ['certificate'],
     registers: [registry],
   });

@@ -57,7 +57,7 @@ export function createHttpMetrics({ registry }: { registry: prom.Registry }): Ht
   const tally = createTally();
   const requests = new prom.Counter({
     name: 'formgate_http_requests_total',
-    help: 'Requests by method, route pattern and class of the status; a client that went away counts as 4xx',
+    help: 'Requests by method, route pattern and class of the status. A request whose client closed the connection counts as 4xx',
     labelNames: ['method', 'route', 'status'],
     registers: [registry],
     collect() {
@@ -70,7 +70,7 @@ export function createHttpMetrics({ registry }: { registry: prom.Registry }): Ht
   withExemplars.setContentType(prom.openMetricsContentType);
   const duration = new prom.Histogram<string>({
     name: 'formgate_http_request_duration_seconds',
-    help: 'Duration of requests by route pattern; of a response that may last for hours, the time until it begins',
+    help: 'Duration of requests by route pattern. For responses that may last for hours, the time until the response begins',
     labelNames: ['route'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     enableExemplars: true,

@@ -58,13 +58,13 @@ function createDependencyMetrics(registry: prom.Registry) {
   const registers = [registry];
   const calls = new prom.Counter({
     name: 'formgate_dependency_calls_total',
-    help: 'Calls to other services by outcome: ok, a kind of failure, or dependency if a call that it needs failed',
+    help: 'Calls to other services by outcome: ok, a kind of failure, or dependency if another service that the call depends on failed',
     labelNames: ['dependency', 'outcome'],
     registers,
   });
   const duration = new prom.Histogram({
     name: 'formgate_dependency_call_duration_seconds',
-    help: 'Duration of calls to other services, retries included',
+    help: 'Duration of calls to other services, including retries',
     labelNames: ['dependency'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
@@ -76,7 +76,7 @@ function createDependencyMetrics(registry: prom.Registry) {
     },
     dependencyFailures: new prom.Counter({
       name: 'formgate_dependency_failures_total',
-      help: 'Failed calls to dependencies of the service, by kind of failure',
+      help: 'Failed calls to other services, by kind of failure',
       labelNames: ['dependency', 'kind'],
       registers,
     }),

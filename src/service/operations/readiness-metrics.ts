@@ -11,7 +11,7 @@ export interface ReadinessMetricsOptions {
 export function createReadinessMetrics({ registry, reasons, report }: ReadinessMetricsOptions): void {
   new prom.Gauge({
     name: 'formgate_unready',
-    help: '1 for each reason why the pod is not ready',
+    help: '1 for each reason why the pod is not ready, else 0',
     labelNames: ['reason'],
     registers: [registry],
     async collect() {

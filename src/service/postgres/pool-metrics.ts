@@ -35,7 +35,7 @@ export function createPoolMetrics({ registry }: { registry: prom.Registry }): Po
   });
   new prom.Gauge({
     name: 'formgate_postgres_pool_waiting',
-    help: 'Requests that wait for a connection, by pool',
+    help: 'Requests that wait for a Postgres connection, by pool',
     labelNames: ['pool'],
     registers,
     collect() {
@@ -44,7 +44,7 @@ export function createPoolMetrics({ registry }: { registry: prom.Registry }): Po
   });
   const waits = new prom.Histogram({
     name: 'formgate_postgres_pool_wait_seconds',
-    help: 'Wait of requests that waited for a connection and got one, by pool',
+    help: 'Time that requests waited for a Postgres connection until they got one, by pool',
     labelNames: ['pool'],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30],
     registers,

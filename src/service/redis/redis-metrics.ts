@@ -10,7 +10,7 @@ export function createRedisMetrics({ registry }: { registry: prom.Registry }): R
   return {
     commandDuration: new prom.Histogram({
       name: 'formgate_redis_command_duration_seconds',
-      help: 'Duration of commands and scripts, also of those that fail',
+      help: 'Duration of Redis commands and scripts, including those that fail',
       buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
       registers: [registry],
     }),

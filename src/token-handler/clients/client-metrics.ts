@@ -12,13 +12,13 @@ export function createCatalogMetrics({ registry }: { registry: prom.Registry }):
   return {
     invalidClients: new prom.Counter({
       name: 'formgate_invalid_clients_total',
-      help: 'Clients left out because their configuration breaks a rule, counted once for each revision and replica',
+      help: 'Clients that are ignored because their configuration breaks a rule, by place of the configuration (core, tenant) and field; counted once for each revision and replica',
       labelNames: ['place', 'field'],
       registers,
     }),
     invalidRedirectUris: new prom.Counter({
       name: 'formgate_invalid_redirect_uris_total',
-      help: 'Redirect URIs of configured clients left out because they break a rule, counted once for each revision and replica',
+      help: 'Redirect URIs that are ignored because they break a rule, by place of the configuration (core, tenant); counted once for each revision and replica',
       labelNames: ['place'],
       registers,
     }),
@@ -45,7 +45,7 @@ export interface LeftoverMetricsOptions {
 export function createLeftoverMetrics({ registry, read }: LeftoverMetricsOptions): void {
   new prom.Gauge({
     name: 'formgate_registration_leftovers',
-    help: 'Replaced clients to be deleted at the identity provider (deletion), events to be sent (event), and clients that may be left there and that an administrator has to delete (client)',
+    help: 'Leftovers of client registrations by kind: deletion (replaced clients that the token handler still has to delete at the identity provider), event (events still to be sent), client (clients that may remain at the identity provider and that an administrator has to delete)',
     labelNames: ['kind'],
     registers: [registry],
     async collect() {

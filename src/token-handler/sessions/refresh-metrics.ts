@@ -27,7 +27,7 @@ export function createRefreshMetrics({ registry, queue }: RefreshMetricsOptions)
   const registers = [registry];
   new prom.Gauge({
     name: 'formgate_token_refreshes_in_progress',
-    help: 'Token refreshes that are sent to the identity provider or wait for it, by state (running, waiting)',
+    help: 'Token refreshes by state: running (the identity provider has not responded yet), waiting (in the queue before they are sent)',
     labelNames: ['state'],
     registers,
     collect() {
@@ -45,7 +45,7 @@ export function createRefreshMetrics({ registry, queue }: RefreshMetricsOptions)
     }),
     refusals: new prom.Counter({
       name: 'formgate_token_refresh_refusals_total',
-      help: 'Token refreshes that did not start because too many were waiting, by reason (full, late)',
+      help: 'Token refreshes that did not start because too many were waiting, by reason: full (the queue was full), late (waited too long)',
       labelNames: ['reason'],
       registers,
     }),

@@ -22,7 +22,7 @@ export function createSignInMetrics({ registry, failingClients }: SignInMetricsO
   signIns.inc({ outcome: 'succeeded', reason: 'none' }, 0);
   new prom.Gauge({
     name: 'formgate_sign_in_failing_clients',
-    help: 'Clients with at least 5 failed sign-ins at this pod and no successful one in the last 15 minutes',
+    help: 'Clients whose last five or more sign-ins at this pod all failed, within 15 minutes',
     registers,
     collect() {
       this.set(failingClients());

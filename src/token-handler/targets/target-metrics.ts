@@ -29,7 +29,7 @@ export function createTargetMetrics({ registry, namesTargets }: TargetMetricsOpt
     outcomes: createProxyOutcomes({ registry, namesTargets }),
     upstreamDuration: new prom.Histogram({
       name: 'formgate_upstream_duration_seconds',
-      help: 'Time from the start of a proxied request at the upstream to the head of its response',
+      help: 'Time from the start of sending a proxied request to an upstream until the head of the response arrived',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
@@ -65,7 +65,7 @@ function createRefusalMetrics(registers: prom.Registry[]) {
     }),
     refusals: new prom.Counter<'reason'>({
       name: 'formgate_upstream_refusals_total',
-      help: 'Proxied requests refused with 503 because connections to upstreams were in use, by reason (process, pool, queue-full, queue-late)',
+      help: 'Proxied requests refused with 503 because connections to upstreams were in use, by reason: process (limit for all upstreams), pool (limit of the upstream), queue-full, queue-late (waited too long)',
       labelNames: ['reason'],
       registers,
     }),
