@@ -123,8 +123,7 @@ export const problemTypes = {
     status: 409,
     title: 'The form is locked',
     meaning: 'The draft was not opened for too long and was locked.',
-    action:
-      'Ask an administrator (`form-admin`) to unlock the form soon. When `retention.deleteAfter` of the form definition has passed, the locked form is deleted automatically.',
+    action: 'Ask an administrator (`form-admin`) to unlock the form. After `retention.deleteAfter`, it is deleted.',
   },
   'form-not-draft': {
     status: 409,
@@ -137,8 +136,7 @@ export const problemTypes = {
     title: 'The form definition takes no applications now',
     meaning:
       'Forms of this definition can be created and submitted only in certain windows. `opens` and `closes` are the dates of the next window. If there is no next window, they are the dates of the last one. An open end is null.',
-    action:
-      'Wait until the window opens. Drafts are kept until they expire, but they can be submitted only while a window is open.',
+    action: 'Wait until the window opens. Drafts are kept until they expire, but can be submitted only in a window.',
   },
   'no-channel': {
     status: 409,
