@@ -34,10 +34,10 @@ const fields = z.object({
       'Channels to which the notification service can send codes. An applicant without an account who has none of them cannot create a form. Set it to email if the platform has no provider for text messages. A channel is also left out if the notification service says that it sends no codes there',
     ),
   SUBSCRIBER_REMOVAL_DELAY: isoDuration('PT15M').describe(
-    'Time between the delivery of a form-deleted event and the deletion of the form’s subscriber at the notification service, which needs it to send the notice. The time grows with NOTICE_TIME if the service cannot say whether it has sent the notice',
+    'Time between the delivery of a form-deleted event and the deletion of the form’s subscriber at the notification service, which needs it to send the notice. The time grows with NOTICE_TIME if the notification service cannot say whether it has sent the notice',
   ),
   NOTICE_TIME: isoDuration('PT11S', { max: 'PT5M' }).describe(
-    'Time that the notification service takes for one event. It handles events one at a time, so a subscriber is kept for longer after many events. Without effect if the service reports the pending notices of a subscriber',
+    'Time that the notification service takes for one event. It handles events one at a time, so a subscriber is kept for longer after many events. Without effect if the notification service reports the pending notices of a subscriber',
   ),
   ANONYMOUS_READ_LIMIT: integer(300, { min: 1 }).describe(
     'Register reads without a token that each pod allows one client address in ANONYMOUS_READ_WINDOW',
