@@ -96,7 +96,10 @@ async function expectConsoleSignIn(): Promise<void> {
   expect(JSON.parse((await browser.request(path)).text)).toMatchObject({ scope: 'tenant' });
 }
 
-/** Expects that `npm start` writes the environment of `npm run reconcile`, and removes that file when it stops. */
+/**
+ * Expects that `npm start` writes a file with the environment of `npm run reconcile`, and removes this file when it
+ * stops.
+ */
 async function expectReconcilerRuns(started: Started): Promise<void> {
   const file = join(directory, 'data/reconciler.env');
   const reconcile = async () => {

@@ -34,7 +34,7 @@ export function confirmLogOut(ctx: KoaContextWithOIDC): void {
   });
 }
 
-/** Shows an error that cannot be sent to the client, because the redirect URI may not belong to the client. */
+/** Shows an error that cannot be sent to the client, because the redirect URI might belong to somebody else. */
 export function answerError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
   sendPage(ctx, {
     title: 'Sign-in is not possible',

@@ -7,7 +7,7 @@ import { isMainThread } from 'node:worker_threads';
 if (isMainThread) {
   process.stdin.on('end', () => {
     process.kill(process.pid, 'SIGTERM');
-    // Two seconds are enough for open requests: all of them came through the parent, which has ended.
+    // Two seconds are enough: all open requests came through the parent, so nobody waits for their responses any more.
     setTimeout(() => process.exit(1), 2_000).unref();
   });
   process.stdin.resume();

@@ -5,7 +5,7 @@ import { type CoreClientRules, createCoreClientParser, hashEntry } from './core-
 import type { CoreDocument } from './document.ts';
 import type { CoreClientResource } from './resource.ts';
 
-/** The reason why a resource is rejected. `reason` becomes the reason of its condition `Accepted`. */
+/** Why a resource is rejected. The resource's condition `Accepted` gets `reason` as its field `reason`. */
 export interface Refusal {
   reason: 'Invalid' | 'Reserved' | 'Duplicate' | 'NotOwned';
   message: string;

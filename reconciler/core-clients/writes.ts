@@ -94,8 +94,8 @@ async function prune(id: string, { store, document, refusals, log }: WriteOption
 }
 
 /**
- * Writes the clients in one update. If the service rejects the update, writes each client separately, so that only the
- * invalid clients fail.
+ * Writes the clients in one update. If the configuration service rejects the update, writes each client separately, so
+ * that only the invalid clients fail.
  */
 async function writeSome(entries: ClientEntry[], options: WriteOptions, written: Written): Promise<void> {
   const { store, renewLease, refusals, log } = options;

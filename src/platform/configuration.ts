@@ -93,7 +93,7 @@ export interface Configuration {
   setActiveRevision(namespace: string, name: string, revision: number, owner: Owner): Promise<number>;
   /**
    * Removes a configuration with all revisions and its pin. Resolves to false if it did not exist. Requires the role
-   * configuration-admin.
+   * configuration-admin for the service's own account.
    */
   remove(namespace: string, name: string, owner: Owner): Promise<boolean>;
 }

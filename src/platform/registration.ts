@@ -4,7 +4,8 @@
 //
 // The configuration service reads, merges and writes a whole document without a lock. Two services that register at the
 // same time can therefore undo each other's registration, although both calls succeed. So each write is read back after
-// a pause, and repeated if it was undone. Each document is checked again after increasingly long pauses, up to an hour.
+// a pause, and repeated if it was undone. After that, each document is checked again and again, with pauses that grow
+// to one hour.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../service/json-value.ts';

@@ -22,7 +22,7 @@ export interface ProxyWorld {
   cookies: string[];
   /** Starts another token handler with the same sessions: with additional settings, or from another checkout. */
   startAnother(env: Record<string, string>, checkout?: string): Promise<TokenHandlerProcess>;
-  /** Environment variables, without ports, with which a bench can start more processes of these services. */
+  /** The environment of each service, without its ports. A bench uses it to start more processes of the service. */
   environments: Record<'forms' | 'token-handler', Record<string, string>>;
   close(): Promise<void>;
 }

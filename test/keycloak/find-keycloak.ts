@@ -14,8 +14,8 @@ export interface FoundKeycloak extends KeycloakServer {
 }
 
 /**
- * Finds or starts a Keycloak. Returns undefined if KEYCLOAK_URL is not set and the script does not exist. Rejects if
- * the script fails.
+ * Finds or starts a Keycloak. Returns undefined if KEYCLOAK_URL is not set and the script `keycloak.sh` does not exist
+ * in the folder LAB (by default `../shared/lab`). Rejects if this script fails.
  */
 export async function findKeycloak(env: NodeJS.ProcessEnv): Promise<FoundKeycloak | undefined> {
   if (env.KEYCLOAK_URL) {

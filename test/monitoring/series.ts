@@ -5,7 +5,7 @@ const step = 30;
 
 const labelsOfPod = { namespace: 'forms', release: 'formgate', job: 'forms', pod: 'forms-1' };
 
-/** Returns a selector with the labels of a pod of the form service. */
+/** Returns the name of a series with the labels of a pod of the form service. `labels` adds or overrides labels. */
 export function series(name: string, labels: Record<string, string> = {}): string {
   const all = Object.entries({ ...labelsOfPod, ...labels }).map(([label, value]) => `${label}="${value}"`);
   return `${name}{${all.join(',')}}`;

@@ -78,7 +78,7 @@ function readReport(file: string): MutationReport {
   return JSON.parse(readFileSync(file, 'utf8'));
 }
 
-/** Returns the mutated commit, followed by `+` if files in src have uncommitted changes. */
+/** Returns the short hash of the commit whose code is mutated, and `+` if files in src have uncommitted changes. */
 function commit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
   return git('rev-parse', '--short=10', 'HEAD') + (git('status', '--porcelain', 'src') === '' ? '' : '+');

@@ -153,7 +153,7 @@ async function createForm(api: ConsoleWorld['api'], data: object): Promise<strin
   return id;
 }
 
-/** Matches data that no page may be able to read: a JSON Web Token, or a JSON member that contains a token. */
+/** Matches data that must not reach a page: a JSON Web Token, or a JSON member that contains a token. */
 const tokenPattern = /eyJ[\w-]{10,}\.eyJ|"(?:access|refresh|id)_token"/;
 
 async function openContext(browser: Browser, complaints: string[], options: BrowserContextOptions = {}) {

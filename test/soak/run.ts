@@ -30,8 +30,9 @@ export interface SoakOptions {
 export interface SoakResult {
   problems: string[];
   series: Series[];
-  /** Requests per second that the replicas can serve, and that the steady load sends. */
+  /** Requests per second that the replicas can serve. */
   capacity: number;
+  /** Requests per second that the steady load sends. */
   rate: number;
   load: SteadyLoad;
   /** Number of requests that all users sent. */

@@ -3,7 +3,7 @@ import { createRandom } from '../adversary/random.ts';
 import { judge } from './judge.ts';
 import { type Point, trendOf } from './trend.ts';
 
-/** Returns the samples of an hour, one every ten seconds, with noise that drifts like the size of a heap. */
+/** Returns the samples of an hour, one every ten seconds, with autocorrelated noise, like that of a process's heap. */
 function hour(at: (hours: number) => number, noise: number): Point[] {
   const random = createRandom('trend');
   let wandering = 0;

@@ -45,7 +45,7 @@ export interface TestForms {
   draft(options?: { as?: Who; definitionId?: string; applicant?: object }): Promise<string>;
   /** Requests a code and reads it from the mailbox. */
   code(formId: string): Promise<string>;
-  /** Sets a form's status directly in the database, as the expiry does for Locked. */
+  /** Sets a form's status directly in the database, as the reconciler does when it locks a draft. */
   setStatus(formId: string, status: string): Promise<void>;
   /**
    * Writes a definition into the tenant's `platform:form-service`, and moves the clock forward by six minutes, so that

@@ -61,8 +61,8 @@ export function lockKeys({ formId, addressHash }: BudgetKeys): [string, string] 
 }
 
 /**
- * Returns the milliseconds until another code may be sent; 0 means now. `sent` contains the times of the last hour's
- * sends, newest first, of either the form or the address.
+ * Returns the milliseconds until another code may be sent; 0 means now. `sent` contains the times at which codes were
+ * sent in the last hour, newest first: those of the form, or those of the address.
  */
 export function sendWait(sent: readonly Date[], now: Date): number {
   const [newest] = sent;

@@ -77,8 +77,8 @@ export function createCodeStore(pool: SharedPool) {
       exclusively(attempt, (client) => settleWrong(client, id, attempt)),
 
     /**
-     * Keeps an attempt although it is unknown whether its code was checked. The attempt counts, and the same code may
-     * be tried again.
+     * Records that it is unknown whether the attempt's code was checked. The attempt counts towards the limit of wrong
+     * codes; a retry with the same code is allowed and does not count again.
      */
     async leaveUndecided(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'UPDATE code_attempts SET undecided = true WHERE id = $1', [id]);

@@ -144,8 +144,8 @@ const unwarned = 'f.last_accessed >= page.not_before AND (f.warned IS NULL OR f.
 const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
 
 /**
- * Writes warnings for drafts. $8: a form whose last access was before this time gets no warning, because it is due to
- * be locked. $9, $10: milliseconds from the last access to the lock, and from the lock to the deletion.
+ * Writes warnings for drafts. $8: forms whose last access was before these times get no warning, because they are due
+ * to be locked. $9, $10: milliseconds from the last access to the lock, and from the lock to the deletion.
  */
 export const warnSql = `
 WITH ${warnPage}, due AS MATERIALIZED (

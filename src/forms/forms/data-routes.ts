@@ -21,8 +21,8 @@ export function readDataRoute(options: FormRoutesOptions): Route {
   const { bearer, tenant } = options;
   return route({
     method: 'get',
-    // A read sets `lastAccessed`. A read with a code that has no open session also counts as an attempt, and uses up
-    // the code.
+    // A read sets `lastAccessed`. If the caller sends a code without an open read session, the read also counts as an
+    // attempt and uses up the code.
     getHasEffects: true,
     path,
     audit: 'form.read-data',

@@ -18,7 +18,7 @@ export interface Author {
   account: string;
 }
 
-/** The role for changes by the expiry. */
+/** The role that the history records for changes that the reconciler makes. */
 export const systemRole = 'system';
 
 /** An entry as the database stores it: event, time (ISO 8601), role, pseudonym. */
@@ -29,7 +29,7 @@ export interface HistoryEntry {
   time: Date;
   /** The role of the author. Null for an event that happened before the service recorded histories. */
   role: string | null;
-  /** The pseudonym of the account. Null for changes by the expiry, and if the role is null. */
+  /** The pseudonym of the account. Null for changes that the reconciler makes, and if the role is null. */
   account: string | null;
 }
 

@@ -27,7 +27,7 @@ export interface PayloadSource {
   /** The form data if the event contains it and the definition asks for it; otherwise null. */
   data: Record<string, unknown> | null;
   urns: Urns;
-  /** Creates the links of warning mails. Undefined if mails must not contain links of the applicant's pages. */
+  /** Creates the links of warning mails. Undefined if mails must not contain links to the applicant's pages. */
   links?: NoticeLinks | undefined;
 }
 

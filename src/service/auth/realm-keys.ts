@@ -16,7 +16,10 @@ export interface KeyPace {
   missed: number;
   /** Age at which keys are downloaded again in the background. */
   fresh: number;
-  /** Age at which verification waits for a new download, so that tokens with removed keys are refused. */
+  /**
+   * Age at which verification waits for a new download, so that tokens are refused if the identity provider has removed
+   * the key that signed them.
+   */
   removed: number;
   /** Age up to which keys are used while they cannot be downloaded. */
   oldest: number;

@@ -6,7 +6,10 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { Problem } from './problem.ts';
 import type { ProblemSlug } from './problem-types.ts';
 
-/** The minimum average rate of a body since its reading began, not counting the first `grace` milliseconds. */
+/**
+ * The minimum average rate of a body. The time since the reading began counts without its first `grace` milliseconds;
+ * the bytes that arrived in them count.
+ */
 export interface MinimumRate {
   bytesPerSecond: number;
   grace: number;

@@ -37,7 +37,7 @@ const pools = new Set<pg.Pool>();
  */
 export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, longest }: SilenceLimits): void {
   let asking: ReturnType<typeof readBackends> | undefined;
-  /** Asks Postgres once for all connections that fall silent together. */
+  /** Asks Postgres which statements it still runs. Connections that fall silent at the same time share one query. */
   const ask = () => {
     asking ??= readBackends(url).finally(() => {
       asking = undefined;

@@ -23,8 +23,8 @@ export interface ProviderLogout {
 export type ProviderLogouts = ReturnType<typeof createProviderLogouts>;
 
 /**
- * Milliseconds for which a logout is remembered. Opening a session takes less time, and a logout token is accepted for
- * a shorter time.
+ * Milliseconds for which a logout is remembered. This is longer than it takes to open a session, and longer than a
+ * logout token is accepted.
  */
 const memory = 600_000;
 

@@ -1,9 +1,10 @@
 // Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes.
 // `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire together with the session.
-// `{sess:<handle>}:alive` is the heartbeat of an attempt to refresh the session: while this key exists, the attempt is
-// running. The scripts change a session atomically. Times are in milliseconds, by the caller's clock. Only the time of
-// a refresh intent is by the clock of Redis. The indexes `{sessions:open:<n>}` contain all sessions with their expiry,
-// so that sessions can be counted (decision 0060).
+// `{sess:<handle>}:alive` is the heartbeat of an attempt to refresh the session. When this key has expired, the attempt
+// counts as ended by a crash. The scripts change a session atomically. Times are in milliseconds and come from the
+// caller's clock, except the time at which an attempt declared its intent to refresh: it comes from the clock of Redis.
+// The indexes `{sessions:open:<n>}` contain all sessions with their expiry, so that sessions can be counted (decision
+// 0060).
 import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
 import { createIndex, createOpenSessions } from './redis-indexes.ts';

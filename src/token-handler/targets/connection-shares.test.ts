@@ -241,7 +241,7 @@ describe('an upstream', () => {
       lease.dispatcher.dispatch({ path: '/', method: 'GET' }, unconcerned);
       const [socket] = await once(server, 'connection');
       const [hello] = await once(socket, 'data');
-      // The TLS ClientHello lists protocols (RFC 7301 section 3.1). In the list, each name follows its length.
+      // The TLS ClientHello lists protocols (RFC 7301 section 3.1). There, a byte with the length precedes each name.
       expect(hello.includes('\x08http/1.1')).toBe(true);
       expect(hello.includes('\x02h2')).toBe(false);
       socket.destroy();

@@ -302,7 +302,7 @@ describe('an upstream that does not begin its response', () => {
     await start(
       (request, response) => {
         // Reads slowly only at first. The kernel still buffers the end of the body when the proxy has sent everything.
-        // If this end were read slowly too, the proxy's timer would expire.
+        // If the upstream also read these last bytes slowly, the proxy's timer would expire.
         let slowReads = 100;
         const take = () => {
           slowReads -= 1;

@@ -68,13 +68,13 @@ export class RequestWatch {
 }
 
 export interface Waits {
-  /** Called once, after the wait for the response has lasted one second. */
+  /** Called once, after the wait for the response has lasted one second, or the limit if it is shorter. */
   onLong(): void;
   /** Called when the limit is reached. If `onLate` returns false, the timer starts again. */
   onLate(): boolean;
 }
 
-/** Milliseconds after which `onLong` is called. */
+/** Milliseconds after which `onLong` is called, unless the limit is shorter. */
 const long = 1_000;
 
 /** Limits the time that an upstream may take to begin its response. Also reports a wait that has lasted one second. */

@@ -23,8 +23,9 @@ export function openTunnel(
   response: HttpResponse,
   { status, headers, upstream }: Upgraded,
 ): void {
-  // Ignores errors, because an error also closes `upstream`. A listener is needed, because undici has removed its own.
-  // If this function throws below, undici destroys `upstream` with that error.
+  // Ignores errors, because an error also closes `upstream`. undici has removed its own listener. Without a listener,
+  // an `error` event would end the process, for example if this function throws below: undici then destroys `upstream`
+  // with the error that was thrown.
   upstream.on('error', () => undefined);
   const passedOn = responseHeaders(headers, status, request);
   const upgrade = upgradeOf(request);

@@ -1,6 +1,6 @@
 // Decides whether the operator allows the host of an upstream (UPSTREAM_ALLOWED_DOMAINS). Compares hosts as written in
-// the URL, ignoring case, and never resolves host names. Allows no host that the URL parser would read as another host.
-// Pure functions only.
+// the URL, ignoring case, and never resolves host names. Rejects a URL whose host the URL parser would change, for
+// example by dropping tabs or by reading 0x7f.1 as 127.0.0.1. Pure functions only.
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 

@@ -74,7 +74,7 @@ interface Expected {
   data: unknown;
 }
 
-/** Reads the form data, which must be the data of the last save. */
+/** Reads the form data, and complains if it differs from the last save. */
 function readBack({ around, send, base }: Application, { id, code, data }: Expected): Promise<ReceivedResponse> {
   return around.recorder.measure('read', async () => {
     const response = await send(`${base}/${id}/data`, { headers: { 'x-form-code': code } });

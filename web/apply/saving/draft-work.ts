@@ -92,7 +92,7 @@ export class DraftWork {
     this.#wait({ type: 'code', next: 'nothing' });
   }
 
-  /** Ends the pause for a code, and does the work that was waiting for it. */
+  /** Ends the pause in which the applicant had to enter a code, and does the work that waited for the code. */
   async codeEntered(): Promise<void> {
     const next = this.pause?.type === 'code' ? this.pause.next : 'nothing';
     this.#wait(undefined);

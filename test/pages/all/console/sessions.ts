@@ -90,7 +90,7 @@ export function testSessions(suite: ConsoleSuite): void {
   });
 }
 
-/** Signs in to the console as a browser would, without its pages. */
+/** Signs in to the console by plain HTTP requests, without loading the console's pages. */
 async function signInWithoutPages(site: string): Promise<void> {
   const browser = createSiteBrowser();
   const client = `${site}/token-handler/clients/formgate-console`;
