@@ -1,6 +1,6 @@
 // Applies a plan at the configuration service. The order of the steps tolerates a crash between any two of them: a
 // client is recorded as owned before it is written, and stays recorded until it is removed. Stops at the first failure
-// of the service, but continues if the service rejects a single client.
+// of the configuration service, but continues if the service rejects a single client.
 import { PlatformError, serviceRefusal } from '../../src/platform/platform-error.ts';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { auditLog, serviceEvent } from '../../src/service/operations/audit.ts';
@@ -74,7 +74,7 @@ async function writeInOrder(plan: Plan, options: WriteOptions, written: Written)
 const writeOf = (entry: ClientEntry) =>
   ({ kind: 'core-client', subject: entry.id, version: hashEntry(entry) }) as const;
 
-/** Removes a client. Returns false if the service rejects the removal. In that case, the client stays owned. */
+/** Removes a client. Returns false if the configuration service rejects this. In that case, the client stays owned. */
 async function prune(id: string, { store, document, refusals, log }: WriteOptions): Promise<boolean> {
   const what = { kind: 'core-client', subject: id, version: 'removal' } as const;
   // If a client is recorded but does not exist, there is nothing to remove.

@@ -1,5 +1,5 @@
 // Keeps the entries of a cache, and fetches their values. Concurrent fetches of a key share one call. An entry keeps
-// its last value while the service fails.
+// its last value while the platform service fails.
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import { isOutage, type PlatformError } from './platform-error.ts';
@@ -10,12 +10,12 @@ export interface Entry<V> {
   at: number;
   /** The time at which the last successful call for the value began, or at which the last call failed. */
   checkedAt: number;
-  /** The error of the last call, set while the service fails. */
+  /** The error of the last call, set while the platform service fails. */
   failure: PlatformError | undefined;
 }
 
 export interface EntriesOptions {
-  /** Age in milliseconds up to which an entry keeps its value while the service fails. */
+  /** Age in milliseconds up to which an entry keeps its value while the platform service fails. */
   stale: number;
   maxEntries: number;
   now(): number;

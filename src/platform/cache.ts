@@ -16,11 +16,11 @@ export interface CacheTimes {
   negative: number;
   /** A value younger than this is served while a new one is fetched. If it is older, reads wait for the new one. */
   background: number;
-  /** While the service fails, the last value is served up to this age. */
+  /** While the platform service fails, the last value is served up to this age. */
   stale: number;
   /** Like `stale`, but for reads of values that grant permission. */
   permission: number;
-  /** Minimum time between two fetches of a key while the service fails. */
+  /** Minimum time between two fetches of a key while the platform service fails. */
   retry: number;
   /** Minimum time between two fetches of a key whose value lacks the item that callers look for. */
   miss: number;

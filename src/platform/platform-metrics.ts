@@ -12,7 +12,7 @@ export interface PlatformMetrics {
   called: Metrics['dependencyCalled'];
   /** Returns the read counters of a cache. Every read of the cache increments one of them. */
   cacheReads(cache: string): CacheReads;
-  /** Counts reads that got an old response because the service fails. */
+  /** Counts reads that got an old response because the platform service fails. */
   staleServes: prom.Counter<'dependency'>;
   /**
    * Counts reads that were needed because a caller used an unknown name. The outcome is `read`, or `refused` if the
@@ -34,11 +34,11 @@ export interface PlatformMetrics {
  * cheaper than metrics. Each scrape exports them.
  */
 export interface CacheReads {
-  /** The read did not wait for the service. */
+  /** The read did not wait for the platform service. */
   hit: number;
-  /** The read waited for the service. */
+  /** The read waited for the platform service. */
   miss: number;
-  /** The read got an old response, because the service fails. */
+  /** The read got an old response, because the platform service fails. */
   stale: number;
   /** The read was refused, because callers used too many unknown names. */
   refused: number;

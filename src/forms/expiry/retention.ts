@@ -91,7 +91,7 @@ export function createRetentionReader(options: RetentionReaderOptions) {
     const results = [...found.values()];
     const policies = results.filter((result) => 'retention' in result);
     const skipped = results.filter((result) => 'reason' in result);
-    // If the service fails for all definitions, it is down.
+    // If the configuration service fails for all definitions, it is down.
     const isDown = results.every((result) => 'reason' in result && result.reason !== 'invalid');
     return { policies, skipped: isDown ? skipped.map((one) => ({ ...one, reason: 'unreadable' })) : skipped };
   };

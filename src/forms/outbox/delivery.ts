@@ -130,15 +130,15 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
     options.urns,
   );
   const subscribing = options.notifications.subscribe(request);
-  // If the service rejects a request without a channel, the deleted form has no subscriber, so there is nothing to
-  // remove.
+  // If the notification service rejects a request without a channel, the deleted form has no subscriber, so there is
+  // nothing to remove.
   const found = await (form ? subscribing : subscribing.catch(withoutChannel));
   return found ? { outcome: 'accepted', subscriberId: found.subscriberId } : { outcome: 'skipped' };
 }
 
 /**
- * Maximum number of subscribers that one removal removes. If there are more, the service must be creating new ones
- * during the removal.
+ * Maximum number of subscribers that one removal removes. If there are more, the notification service must be creating
+ * new ones during the removal.
  */
 const mostSubscribers = 10;
 
@@ -177,8 +177,8 @@ async function removeSubscriber(row: OutboxRow, options: DeliveryOptions): Promi
 const patience = 3 * 86_400_000;
 
 /**
- * Returns the time at which to try the removal again, because the service may still have to send a notice to the
- * subscriber. Asks the service for the number of pending notices, and uses `estimate` if the service refuses to tell.
+ * Returns the time at which to try the removal again, because the notification service may still have to send a notice
+ * to the subscriber. Asks this service for the number of pending notices, and uses `estimate` if it refuses to tell.
  * Returns undefined if the subscriber can be removed now.
  */
 async function noticesUntil(
@@ -193,7 +193,7 @@ async function noticesUntil(
   return pending > 0 && now < estimated + patience ? new Date(now + recheck) : undefined;
 }
 
-/** Returns undefined if the service refuses to tell the number of pending notices. Throws other errors. */
+/** Returns undefined if the notification service refuses to tell the number of pending notices. Throws other errors. */
 function cannotTell(error: unknown): undefined {
   if (!(error instanceof PlatformError) || !['denied', 'rejected'].includes(error.kind)) throw error;
 }

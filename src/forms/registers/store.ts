@@ -31,8 +31,8 @@ export function callContextOf(response: Response): CallContext {
 }
 
 /**
- * Each method throws every failure as a Problem: `invalid-request` if the service rejects the call, otherwise
- * `dependency-failed`.
+ * Each method throws every failure as a Problem: `invalid-request` if the configuration service rejects the call,
+ * otherwise `dependency-failed`.
  */
 export type RegisterStore = ReturnType<typeof createRegisterStore>;
 

@@ -73,8 +73,8 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
 
 /**
  * Returns a function that returns the idempotency key of a request. An unchanged request keeps its key, so that a retry
- * after a lost response creates no second draft. A changed request gets a new key, because the service refuses a key
- * that it has seen with another body.
+ * after a lost response creates no second draft. A changed request gets a new key, because the form service refuses a
+ * key that it has seen with another body.
  */
 function useIdempotencyKey(): (applicant: object) => string {
   const last = useRef({ key: '', body: '' });

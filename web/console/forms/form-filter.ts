@@ -54,7 +54,7 @@ export function listRequest(filter: Filter, address: string): ApiRequest {
 
 /**
  * Returns the start of a day in the time zone of the browser; the list shows times in the same time zone. Returns a
- * text that is not a date unchanged, so that the service rejects it.
+ * text that is not a date unchanged, so that the form service rejects it.
  */
 function startOf(day: string): string {
   const start = new Date(`${day}T00:00:00`);
