@@ -13,7 +13,8 @@ export interface Place {
   query: URLSearchParams;
 }
 
-function currentPlace(): Place {
+/** Returns the place of the current address. Unlike `usePlace`, it can be called at any time. */
+export function currentPlace(): Place {
   const [tenant = '', ...parts] = location.pathname.slice(root.length).split('/').filter(Boolean).map(decode);
   return { tenant, parts, query: new URLSearchParams(location.search) };
 }

@@ -12,7 +12,7 @@ import { FormList } from './forms/form-list.tsx';
 import { FormPage } from './forms/form-page.tsx';
 import { type Area, areas, mayUse } from './frame.tsx';
 import { Home } from './home.tsx';
-import type { Place } from './location.ts';
+import { currentPlace, type Place } from './location.ts';
 import { OperationsPage } from './operations/operations-page.tsx';
 import { RegisterList } from './registers/register-list.tsx';
 import { RegisterPage } from './registers/register-page.tsx';
@@ -20,23 +20,17 @@ import { useSignedIn } from './session/session-context.ts';
 import { SessionList } from './sessions/session-list.tsx';
 
 export function View({ place }: { place: Place }) {
-  const address = [place.tenant, ...place.parts].join('/');
+  const address = addressKeyOf(place);
   const [said, setSaid] = useState({ address, text: '' });
   return (
-    <AnnounceContext.Provider value={(text) => setSaid({ address: currentAddressKey(), text })}>
+    <AnnounceContext.Provider value={(text) => setSaid({ address: addressKeyOf(currentPlace()), text })}>
       <Announcement text={said.address === address ? said.text : ''} />
       <AreaView key={address} place={place} />
     </AnnounceContext.Provider>
   );
 }
 
-/**
- * Returns the path of the page that is shown now. An action may have moved to another page before it announces its
- * result.
- */
-function currentAddressKey(): string {
-  return location.pathname.split('/').slice(2).map(decodeURIComponent).filter(Boolean).join('/');
-}
+const addressKeyOf = ({ tenant, parts }: Place) => [tenant, ...parts].join('/');
 
 function AreaView({ place }: { place: Place }) {
   const { session } = useSignedIn();

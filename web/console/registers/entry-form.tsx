@@ -1,5 +1,6 @@
 // Adds, changes or deletes one entry of a register.
 import { useEffect, useState } from 'preact/hooks';
+import { isEqual } from '../../apply/model/json.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
@@ -32,54 +33,61 @@ interface Props {
 
 const textColumn = 'Entry';
 
-export function EntryForm({ register, columns, isText, keyField, entry, onClose }: Props) {
-  const names = isText ? [textColumn] : columns.length > 0 ? columns : ['value', 'label'];
-  const formerKey = entry === undefined ? undefined : keyOf(entry, keyField);
-  const label = formerKey === undefined ? `A new entry of ${register}` : `Entry ${formerKey} of ${register}`;
-  const draft = useKept(`entry ${register} ${formerKey ?? ''}`, label, textsOf(entry, names));
+/** The texts of the fields. `base` is the entry that they were made from; it serves to detect concurrent changes. */
+interface KeptEntry {
+  texts: Record<string, string>;
+  base: Entry | undefined;
+}
+
+export function EntryForm(props: Props) {
+  const { entry, isText, keyField, onClose } = props;
+  const { names, draft, next, key, address, action, save, remove, refused } = useEntry(props);
   const [error, setError] = useState<string>();
-  const action = useAction();
   useEffect(() => document.getElementById('entry-0')?.focus(), []);
-  const next = entryOf(draft.value, names, entry, isText);
-  const key = keyOf(next, keyField);
-  const address = { register, key: formerKey ?? key ?? '', keyField };
+  const { texts, base } = draft.value;
+  const title = entry === undefined ? 'New entry' : `Entry ${address.key}`;
   const close = (text: string | undefined) => {
     draft.forget();
     onClose(text);
   };
-  const save = async (event: Event) => {
-    event.preventDefault();
+  const onSave = async (overwrites: boolean) => {
     const keyName = isText ? textColumn : keyField;
     setError(key ? undefined : `Enter the ${keyName.toLowerCase()}`);
     if (!key) return document.getElementById(`entry-${Math.max(0, names.indexOf(keyName))}`)?.focus();
-    const isSaved = await action.run(async () => {
-      if (formerKey === undefined) await requireFree(address);
-      await send(putRequest(address, next));
-    });
-    if (isSaved) close(`The entry ${key} was saved.`);
+    if (await save(overwrites)) close(`The entry ${key} was saved.`);
   };
-  const remove = async () => {
-    if (await action.run(() => send(removeRequest(address)))) close(`The entry ${formerKey} was deleted.`);
+  const onRemove = async (overwrites: boolean) => {
+    if (await remove(overwrites)) close(`The entry ${address.key} was deleted.`);
+  };
+  const onSubmit = (event: Event) => {
+    event.preventDefault();
+    void onSave(false);
   };
   return (
-    <form class="action" onSubmit={(event) => void save(event)} noValidate aria-labelledby="entry-title">
-      <h3 id="entry-title">{formerKey === undefined ? 'New entry' : `Entry ${formerKey}`}</h3>
+    <form class="action" onSubmit={onSubmit} noValidate aria-labelledby="entry-title">
+      <h3 id="entry-title">{title}</h3>
+      {draft.isKept && <p class="note">You have changes that are not saved.</p>}
       {names.map((name, index) => (
         <TextField
           key={name}
           id={`entry-${index}`}
           label={name}
           error={name === keyField || isText ? error : undefined}
-          value={draft.value[name] ?? ''}
-          onChange={(text) => draft.set({ ...draft.value, [name]: text })}
+          value={texts[name] ?? ''}
+          onChange={(text) => draft.set({ texts: { ...texts, [name]: text }, base })}
         />
       ))}
       <div class="actions">
         <button type="submit" class="button" aria-disabled={action.isBusy}>
           Save entry
         </button>
-        {formerKey !== undefined && (
-          <button type="button" class="button danger" aria-disabled={action.isBusy} onClick={() => void remove()}>
+        {entry !== undefined && (
+          <button
+            type="button"
+            class="button danger"
+            aria-disabled={action.isBusy}
+            onClick={() => void onRemove(false)}
+          >
             Delete entry
           </button>
         )}
@@ -88,17 +96,66 @@ export function EntryForm({ register, columns, isText, keyField, entry, onClose 
         </button>
       </div>
       <Curl request={putRequest(address, next)} label="Save entry as a curl command" />
-      {formerKey !== undefined && <Curl request={removeRequest(address)} label="Delete entry as a curl command" />}
+      {entry !== undefined && <Curl request={removeRequest(address)} label="Delete entry as a curl command" />}
       {action.problem && <ProblemBox problem={action.problem} takesFocus />}
+      {action.problem?.status === 412 && (
+        <button type="button" class="button danger" onClick={() => void (refused === 'save' ? onSave : onRemove)(true)}>
+          {refused === 'save' ? 'Replace that change with mine' : 'Delete it all the same'}
+        </button>
+      )}
     </form>
   );
 }
 
-/** Throws ApiProblem 409 if the register has an entry with this key, which a PUT would replace. */
-async function requireFree({ register, key, keyField }: EntryAddress): Promise<void> {
+/** The entry in the fields, and the requests that save and delete it. */
+function useEntry({ register, columns, isText, keyField, entry }: Props) {
+  const names = isText ? [textColumn] : columns.length > 0 ? columns : ['value', 'label'];
+  const formerKey = entry === undefined ? undefined : keyOf(entry, keyField);
+  const label = formerKey === undefined ? `A new entry of ${register}` : `Entry ${formerKey} of ${register}`;
+  const initial: KeptEntry = { texts: textsOf(entry, names), base: entry };
+  const draft = useKept(`entry-texts ${register} ${formerKey ?? ''}`, label, initial);
+  const action = useAction();
+  // What could not be done because somebody else had changed the entry.
+  const [refused, setRefused] = useState<'save' | 'delete'>('save');
+  const { texts, base } = draft.value;
+  const next = entryOf(texts, names, base, isText);
+  const key = keyOf(next, keyField);
+  const address = { register, key: formerKey ?? key ?? '', keyField };
+  /** Returns true if the entry was saved. `overwrites`: also if somebody else has changed it. */
+  const save = (overwrites: boolean) => {
+    setRefused('save');
+    return action.run(async () => {
+      const present = await presentEntry(address);
+      requireUnchanged(base, present, overwrites);
+      await send(putRequest(address, entryOf(texts, names, present ?? base, isText)));
+    });
+  };
+  /** Returns true if the entry was deleted. `overwrites`: also if somebody else has changed it. */
+  const remove = (overwrites: boolean) => {
+    setRefused('delete');
+    return action.run(async () => {
+      requireUnchanged(base, await presentEntry(address), overwrites);
+      await send(removeRequest(address));
+    });
+  };
+  return { names, draft, next, key, address, action, save, remove, refused };
+}
+
+/** Returns the entry that the register has now under this key; undefined if there is none. */
+async function presentEntry({ register, key, keyField }: EntryAddress): Promise<Entry | undefined> {
   const { entries } = await send<Register>(registerRequest(register));
-  if (entries.some((entry) => keyOf(entry, keyField) === key))
+  return entries.find((entry) => keyOf(entry, keyField) === key);
+}
+
+/**
+ * Throws ApiProblem 409 if there is an entry although `base` is undefined, because saving a new entry would replace it.
+ * Throws 412 if the entry was changed since its texts were put into the fields, unless the caller `overwrites` changes.
+ */
+function requireUnchanged(base: Entry | undefined, present: Entry | undefined, overwrites: boolean): void {
+  if (base === undefined && present !== undefined)
     throw new ApiProblem(409, { detail: 'An entry with this key exists. Edit that entry, or choose another key.' });
+  if (base !== undefined && !overwrites && !isEqual(present, base))
+    throw new ApiProblem(412, { detail: 'Somebody has changed or deleted this entry since you opened it.' });
 }
 
 function textsOf(entry: Entry | undefined, names: readonly string[]): Record<string, string> {

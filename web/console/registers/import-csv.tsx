@@ -1,5 +1,7 @@
 // Imports a CSV table that was pasted, dropped or chosen as a file. Shows the changes before they are made.
 import { useState } from 'preact/hooks';
+import { isEqual } from '../../apply/model/json.ts';
+import { ApiProblem } from '../api/problem.ts';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Select, TextArea, TextField } from '../elements/fields.tsx';
@@ -30,17 +32,20 @@ export function ImportCsv({ register, onChanged }: Props) {
   const action = useAction();
   const key = JSON.stringify(draft.value);
   const { csv, ...options } = draft.value;
+  const dryRun = () => send<Comparison>(importRequest(register.name, csv, { ...options, dryRun: true }));
   const ask = async (event: Event) => {
     event.preventDefault();
     setError(csv.trim() === '' ? 'Paste a table, or choose a file' : undefined);
     if (csv.trim() === '') return document.getElementById('csv')?.focus();
-    await action.run(async () => {
-      const comparison = await send<Comparison>(importRequest(register.name, csv, { ...options, dryRun: true }));
-      setPreview({ of: key, comparison });
-    });
+    await action.run(async () => setPreview({ of: key, comparison: await dryRun() }));
   };
-  const apply = () =>
+  const apply = (previewed: Comparison) =>
     action.run(async () => {
+      // Somebody else may have changed the register since: the import must make the changes that were shown, no others.
+      const comparison = await dryRun();
+      setPreview({ of: key, comparison });
+      if (!isEqual(comparison, previewed))
+        throw new ApiProblem(412, { detail: 'The register has changed since the preview. Check the changes again.' });
       const done = await send<Comparison>(importRequest(register.name, csv, { ...options, dryRun: false }));
       setPreview(undefined);
       draft.forget();
@@ -56,7 +61,9 @@ export function ImportCsv({ register, onChanged }: Props) {
           Preview the changes
         </button>
       </form>
-      {preview?.of === key && <Preview comparison={preview.comparison} action={action} onApply={() => void apply()} />}
+      {preview?.of === key && (
+        <Preview comparison={preview.comparison} action={action} onApply={() => void apply(preview.comparison)} />
+      )}
       {action.problem && <ProblemBox problem={action.problem} takesFocus />}
       <Curl
         request={importRequest(register.name, csv || 'label,value\n', { ...options, dryRun: true })}

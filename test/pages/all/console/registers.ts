@@ -72,6 +72,58 @@ export function testRegisters(suite: ConsoleSuite): void {
     expect(await stored()).toEqual([louise, moraine, { value: 'new' }]);
   });
 
+  it('registers: a change, deletion or import is not made over the change of somebody else without a question', async () => {
+    const elk = { value: 'elk', label: 'Elk', note: 'large' };
+    const bear = { value: 'bear', label: 'Bear' };
+    await create('animals', '', [elk, bear]);
+    const { api } = suite.world;
+    const stored = async () => {
+      const register = await api('demo-admin', 'GET', '/form/v1/registers/animals');
+      return (register as { entries: unknown }).entries;
+    };
+    const change = (entry: object, key = 'elk') =>
+      api('demo-admin', 'PUT', `/form/v1/registers/animals/entries/${key}`, entry);
+    const page = await suite.open('/registers/animals');
+    const refused = page.getByText('Somebody has changed or deleted this entry since you opened it.');
+    const label = page.getByRole('textbox', { name: 'label', exact: true });
+
+    await page.getByRole('button', { name: 'Edit elk' }).click();
+    await label.fill('Mine');
+    await change({ ...elk, note: 'theirs' });
+    await page.getByRole('button', { name: 'Save entry' }).click();
+    await refused.waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    expect(await label.inputValue()).toBe('Mine');
+    expect(await stored()).toEqual([{ ...elk, note: 'theirs' }, bear]);
+    await page.getByRole('button', { name: 'Replace that change with mine' }).click();
+    await page.getByText('The entry elk was saved.').waitFor();
+    expect(await stored()).toEqual([{ ...elk, label: 'Mine' }, bear]);
+
+    await page.getByRole('button', { name: 'Edit bear' }).click();
+    await change({ ...bear, label: 'Grizzly' }, 'bear');
+    await page.getByRole('button', { name: 'Delete entry' }).click();
+    await refused.waitFor();
+    expect(await stored()).toEqual([
+      { ...elk, label: 'Mine' },
+      { ...bear, label: 'Grizzly' },
+    ]);
+    await page.getByRole('button', { name: 'Delete it all the same' }).click();
+    await page.getByText('The entry bear was deleted.').waitFor();
+
+    await page.getByLabel('Table with a header').fill('value,label\nelk,Elk\n');
+    await page.getByLabel('Entries that the table lacks').selectOption('replace');
+    await page.getByRole('button', { name: 'Preview the changes' }).click();
+    await page.getByText('0 added, 1 changed, 0 removed').waitFor();
+    await change({ value: 'wolf', label: 'Wolf' }, 'wolf');
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    await page.getByText('The register has changed since the preview.').waitFor();
+    await page.getByText('0 added, 1 changed, 1 removed').waitFor();
+    expect(await stored()).toContainEqual({ value: 'wolf', label: 'Wolf' });
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    await page.getByText('Imported: 0 added, 1 changed, 1 removed.').waitFor();
+    expect(await stored()).toEqual([{ ...elk, label: 'Elk' }]);
+  });
+
   it('registers: earlier revisions are shown page by page, and can be pinned', async () => {
     await create('rivers', '', [{ value: 'bow' }]);
     for (let kept = 0; kept < 41; kept += 1)
