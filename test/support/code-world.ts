@@ -50,7 +50,7 @@ export async function startCodeWorld() {
   const hashes = createCodeHashes('a key of tests');
   const keysOf = ({ id, applicant: { channels } }: Form) => ({
     ...{ tenantId, formId: id },
-    addressHash: hashes.address(tenantId, 'email', channels[0]?.address ?? ''),
+    addressHash: hashes.address(tenantId, channels[0] ?? { channel: 'email', address: '' }),
   });
 
   /** Adds a form. By default, its applicant has a unique email address. */

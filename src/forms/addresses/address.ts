@@ -1,5 +1,5 @@
-// Hashes applicants' addresses for the search by address. All functions are pure. The database contains plain addresses
-// only in the rows of forms; the search index contains only HMACs.
+// Normalises applicants' addresses, and hashes them for the search by address. All functions are pure. The database
+// contains plain addresses only in the rows of forms; the search index contains only HMACs.
 import { createHmac } from 'node:crypto';
 import type { Channel } from '../forms/form.ts';
 
@@ -20,8 +20,8 @@ export function createAddressHashes(secret: string) {
    * `codes/code.ts`. The rows that count codes for an address remain after the deletion of the address's forms. Because
    * the hashes differ, nobody can match these rows with the index.
    */
-  const hashOf = (tenantId: string, { channel, address }: Channel) =>
-    hash('applicant-address', tenantId, channel, channel === 'email' ? normalEmail(address) : normalNumber(address));
+  const hashOf = (tenantId: string, channel: Channel) =>
+    hash('applicant-address', tenantId, channel.channel, normalAddress(channel));
 
   return {
     /** Identifies the HMAC key. The table `address_index` stores this id, so that a pod notices a change of the key. */
@@ -35,6 +35,11 @@ export function createAddressHashes(secret: string) {
       return hashes.filter((one, index) => hashes.findIndex((other) => other.equals(one)) === index);
     },
   };
+}
+
+/** Returns an address in the one spelling that is hashed. Equal results mean that messages reach the same person. */
+export function normalAddress({ channel, address }: Channel): string {
+  return channel === 'email' ? normalEmail(address) : normalNumber(address);
 }
 
 function normalEmail(address: string): string {

@@ -55,9 +55,23 @@ describe('the hash', () => {
     expect(hex(hashes.code('form 1', '123456'))).toBe(
       '71f1563e9a57fceb5d53fe16e824a8d3f9fb04059d39966e98b279ec55bc9bf6',
     );
-    expect(hex(hashes.address('tenant', 'email', 'ana@example.org'))).toBe(
+    expect(hex(hashes.address('tenant', { channel: 'email', address: 'ana@example.org' }))).toBe(
       '6577c7da4b2dab180823e4b96ce9227f1fb780cc91dc1b10f239aaf418d4070d',
     );
+  });
+
+  it.each([
+    [
+      'email',
+      ['ana@example.org', 'Ana@Example.ORG', ' ana@example.org ', 'jose\u0301@example.org', 'jos\u00e9@example.org'],
+      2,
+    ],
+    ['email', ['ana@example.org', 'ana+forms@example.org', 'ana@example.com'], 3],
+    ['sms', ['+15550109967', '15550109967', '0015550109967', '+1 (555) 010-9967'], 1],
+    ['sms', ['+15550109967', '+445550109967'], 2],
+  ] as const)('of an address is the same for its spellings: %s, %j', (channel, addresses, expected) => {
+    const found = addresses.map((address) => hex(hashes.address('tenant', { channel, address })));
+    expect(new Set(found).size).toBe(expected);
   });
 
   it('differs for other parts or another secret, even if the concatenated parts are equal', () => {
@@ -66,9 +80,10 @@ describe('the hash', () => {
       hashes.code('form 11', '23456'),
       hashes.code('form 1', '123457'),
       createCodeHashes('another secret').code('form 1', '123456'),
-      hashes.address('tenant', 'email', 'ana@example.org'),
-      hashes.address('tenant', 'sms', 'ana@example.org'),
-      hashes.address('tenan', 'temail', 'ana@example.org'),
+      hashes.address('tenant', { channel: 'email', address: 'ana@example.org' }),
+      hashes.address('tenant', { channel: 'sms', address: '15550109967' }),
+      hashes.address('tenant', { channel: 'email', address: '15550109967' }),
+      hashes.address('tenant 2', { channel: 'email', address: 'ana@example.org' }),
     ].map(hex);
     expect(new Set(all).size).toBe(all.length);
   });

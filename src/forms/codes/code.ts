@@ -1,6 +1,8 @@
 // Hashes codes and addresses, and computes when the next code may be sent or tried. All functions are pure. Codes and
 // addresses are stored only as HMACs.
 import { createHmac } from 'node:crypto';
+import { normalAddress } from '../addresses/address.ts';
+import type { Channel } from '../forms/form.ts';
 
 const minute = 60_000;
 export const hour = 60 * minute;
@@ -45,8 +47,11 @@ export function createCodeHashes(secret: string) {
      * forms.
      */
     code: (formId: string, code: string) => hash('code', formId, code),
-    /** Hashes an address. The tenant is part of the input, so that each tenant has its own budget for the address. */
-    address: (tenantId: string, channel: string, address: string) => hash('address', tenantId, channel, address),
+    /**
+     * Hashes an address. All spellings of an address have one hash, so that they share one budget. The tenant is part of
+     * the input, so that each tenant has its own budget for the address.
+     */
+    address: (tenantId: string, channel: Channel) => hash('address', tenantId, channel.channel, normalAddress(channel)),
   };
 }
 

@@ -57,7 +57,7 @@ async function draft(address: string): Promise<string> {
   return id;
 }
 
-const hashOf = (address: string) => hashes.address(tenantId, 'email', address);
+const hashOf = (address: string) => hashes.address(tenantId, { channel: 'email', address });
 
 function tryOf(formId: string, address: string, code: string): CodeAttempt {
   return { tenantId, formId, addressHash: hashOf(address), codeHash: hashes.code(formId, code), ...account, now };

@@ -1,7 +1,14 @@
 // Tests how a code is sent: its channel, its language, how often it may be sent, and whether a failed send counts
 // towards the budget.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CodeWorld, emailTo, problemOf, startCodeWorld, tenantId } from '../../../test/support/code-world.ts';
+import {
+  type CodeWorld,
+  emailTo,
+  kiosk,
+  problemOf,
+  startCodeWorld,
+  tenantId,
+} from '../../../test/support/code-world.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Applicant, Form } from '../forms/form.ts';
@@ -93,6 +100,28 @@ describe('a second code', () => {
     expect(await problemOf(send({ form }))).toBeUndefined();
     expect(await sends(form)).toBe(2);
   });
+});
+
+describe('the budget of a telephone number', () => {
+  it.each(['15550109967', '0015550109967', '+1 (555) 010-9967'])(
+    'is the same if it is written as %s',
+    async (spelling) => {
+      const sms = (address: string): Applicant => ({ channels: [{ channel: 'sms', address }] });
+      const form = await world.addForm({ applicant: sms('+15550109967') });
+      const other = await world.addForm({ applicant: sms(spelling) });
+      const { send, verify } = world.createVerification();
+      await send({ form });
+      expect(await problemOf(send({ form: other }))).toMatchObject({ slug: 'too-many-requests' });
+      for (let nth = 1; nth <= 5; nth += 1) {
+        const attempt = { form: nth % 2 === 0 ? form : other, account: kiosk, code: `WRONG${nth}` };
+        expect(await problemOf(verify(attempt))).toMatchObject({ slug: 'invalid-code' });
+      }
+      expect(await problemOf(verify({ form, account: kiosk, code: 'RIGHT' }))).toMatchObject({
+        slug: 'too-many-requests',
+      });
+      world.advance(60 * minute);
+    },
+  );
 });
 
 describe('a code that is not sent', () => {

@@ -46,8 +46,8 @@ const pause = { first: 25, longest: 500 };
 export function createVerification(options: VerificationOptions) {
   const { store, hashes, clock, count, wait = sleep } = options;
 
-  function keysOf({ id, tenantId }: Form, { channel, address }: Channel): BudgetKeys {
-    return { tenantId, formId: id, addressHash: hashes.address(tenantId, channel, address) };
+  function keysOf({ id, tenantId }: Form, channel: Channel): BudgetKeys {
+    return { tenantId, formId: id, addressHash: hashes.address(tenantId, channel) };
   }
 
   /** Returns the channel to which an applicant's codes are sent. Throws Problem `no-channel` if there is none. */

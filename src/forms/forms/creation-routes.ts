@@ -108,7 +108,7 @@ async function prepare(
     forAnother: role === 'clerk',
     onePerApplicant: role === 'applicant' && definition.oneFormPerApplicant,
     applicant,
-    noticeHashes: noticeChannels(applicant).map((to) => options.hashes.address(tenantId, to.channel, to.address)),
+    noticeHashes: noticeChannels(applicant).map((channel) => options.hashes.address(tenantId, channel)),
     addressHashes: options.addresses.hashes.all(tenantId, applicant.channels),
   };
   return { form, claim, caller, definition };
