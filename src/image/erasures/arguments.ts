@@ -18,7 +18,7 @@ Usage: npm run erasures -- export [--since TIME] > erasures.jsonl
                  with an empty list, before the form service starts: it also keeps the keys of events unique
   apply-platform delete again the addresses of the applicants of the forms in the list, and their undelivered notices
 
-Exit code 0; 1 if the database cannot be used or a line is invalid; 2 for invalid arguments.`;
+Exit code 0; 1 if the database cannot be used, a line is invalid, or Postgres rejects a deletion; 2 for invalid arguments.`;
 
 /** Throws UsageError if the arguments are invalid. */
 export function parseErasuresArguments(args: string[]): ErasuresCommand {

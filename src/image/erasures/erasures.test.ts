@@ -1,6 +1,7 @@
 // Tests the command `erasures` on a real database. The tests delete forms with the form service's own SQL statements.
 import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { refuseOutboxRows } from '../../../test/support/poison.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
 import { createFormStore } from '../../forms/forms/store.ts';
@@ -147,6 +148,24 @@ describe('apply', () => {
       lines: ['Line 2 is not one of "erasures export". Nothing was changed.'],
     });
     expect(await count(restored, 'forms')).toBe(2);
+  });
+
+  it('a form that Postgres cannot delete is named, and stops no other deletion', async () => {
+    for (const id of ids) await remove(id);
+    const { lines } = await run(pool, ['export']);
+    const restored = await openDatabase();
+    await refuseOutboxRows(restored, [ids[0]]);
+    expect(await run(restored, ['apply'], lines)).toEqual({
+      code: 1,
+      lines: [
+        `Postgres rejected the deletion of form ${ids[0]}: SQLSTATE 22P05.`,
+        '2 deletions in the list; 1 forms deleted again.',
+      ],
+    });
+    expect((await restored.query('SELECT id FROM forms')).rows).toEqual([{ id: ids[0] }]);
+    await restored.query('TRUNCATE refused_forms');
+    expect((await run(restored, ['apply'], lines)).code).toBe(0);
+    expect(await count(restored, 'forms')).toBe(0);
   });
 
   it('a form of another tenant stays', async () => {

@@ -10,7 +10,8 @@ import {
 } from '../../forms/expiry/erasure-store.ts';
 import { deleteApplicantsAgain } from '../../platform-server/notifications/erased-applicants.ts';
 import { systemClock } from '../../service/clock.ts';
-import { withTransaction } from '../../service/postgres/postgres.ts';
+import { isStatementTimeout, withTransaction } from '../../service/postgres/postgres.ts';
+import { databaseRefusal } from '../../service/quarantine/quarantine.ts';
 import type { ErasuresCommand } from './arguments.ts';
 
 const batchSize = 500;
@@ -41,21 +42,51 @@ export async function runErasures(
     list.push(erasure);
   }
   const deletions = withoutRepetitions(list);
-  const inBatches = async (work: (transaction: pg.PoolClient, batch: Erasure[]) => Promise<number>) => {
-    let done = 0;
-    for (let at = 0; at < deletions.length; at += batchSize)
-      done += await withTransaction(pool, (transaction) => work(transaction, deletions.slice(at, at + batchSize)));
-    return done;
-  };
-  if (command.action === 'apply-platform') {
-    const applicants = await inBatches(deleteApplicantsAgain);
-    print(`${deletions.length} deletions in the list; ${applicants} applicants deleted again.`);
-    return 0;
+  const isPlatform = command.action === 'apply-platform';
+  if (!isPlatform) await skipSequences(pool);
+  const { done, failed } = await applyAll(pool, deletions, isPlatform ? deleteApplicantsAgain : eraseNow);
+  for (const line of failed) print(line);
+  print(`${deletions.length} deletions in the list; ${done} ${isPlatform ? 'applicants' : 'forms'} deleted again.`);
+  return failed.length > 0 ? 1 : 0;
+}
+
+const eraseNow: Work = (transaction, batch) => eraseAgain(transaction, batch, systemClock());
+
+type Work = (transaction: pg.PoolClient, batch: Erasure[]) => Promise<number>;
+
+interface Applied {
+  /** Number of deleted forms or applicants. */
+  done: number;
+  /** One line for each deletion that Postgres rejected. */
+  failed: string[];
+}
+
+async function applyAll(pool: pg.Pool, deletions: Erasure[], work: Work): Promise<Applied> {
+  const applied: Applied = { done: 0, failed: [] };
+  for (let at = 0; at < deletions.length; at += batchSize)
+    await applyBatch(pool, deletions.slice(at, at + batchSize), work, applied);
+  return applied;
+}
+
+/**
+ * Applies the deletions of a batch in one transaction. If Postgres rejects the transaction because of a row, or the row
+ * takes too long, halves the batch until that row's deletion is alone, so that all other deletions are applied.
+ */
+async function applyBatch(pool: pg.Pool, batch: Erasure[], work: Work, applied: Applied): Promise<void> {
+  try {
+    applied.done += await withTransaction(pool, (transaction) => work(transaction, batch));
+  } catch (error) {
+    const detail = isStatementTimeout(error) ? 'SQLSTATE 57014' : databaseRefusal(error)?.detail;
+    if (detail === undefined) throw error;
+    const [first] = batch;
+    if (batch.length === 1) {
+      applied.failed.push(`Postgres rejected the deletion of form ${first?.formId}: ${detail}.`);
+      return;
+    }
+    const half = Math.ceil(batch.length / 2);
+    await applyBatch(pool, batch.slice(0, half), work, applied);
+    await applyBatch(pool, batch.slice(half), work, applied);
   }
-  await skipSequences(pool);
-  const erased = await inBatches((transaction, batch) => eraseAgain(transaction, batch, systemClock()));
-  print(`${deletions.length} deletions in the list; ${erased} forms deleted again.`);
-  return 0;
 }
 
 function parseLine(line: string): Erasure | undefined {
