@@ -100,6 +100,11 @@ const clocks = [
   'web/token-handler-client/token-handler-client.ts',
 ];
 
+const sqlPattern = /\bregexp_\w+\(|\blike_regex\b|\bSIMILAR TO\b|\bI?LIKE\b|(?<![\w.])substring\(|\s!?~{1,2}\*?\s+['$]/;
+
+/** The pattern has a fixed length, and the text is the id of a tenant. */
+const harmlessPatterns = 'src/platform-server/migrations/001.do.platform.sql';
+
 const rules: CodeRule[] = [
   atMostLines('files-stay-short', 250, (path) => isScript(path) && isProduction(path)),
   atMostLines('mains-stay-tiny', 50, (path) => isProduction(path) && path.endsWith('/main.ts')),
@@ -119,6 +124,11 @@ const rules: CodeRule[] = [
   refuse('nouns-have-no-clock-and-no-environment', input, { applies: isNoun }),
   refuse('time-is-injected', time, {
     applies: (path) => isProduction(path) && !path.startsWith('dev/') && !clocks.includes(path),
+  }),
+  // Postgres may need hours to match one hostile text, also with bounded repetitions, and regular-expressions.ts cannot
+  // check expressions in SQL. Functions such as `strpos`, `split_part` and `translate` take linear time.
+  refuse('sql-has-no-patterns', sqlPattern, {
+    applies: (path) => isProduction(path) && /^(?:src|reconciler)\//.test(path) && path !== harmlessPatterns,
   }),
 ];
 

@@ -2,16 +2,25 @@
 // and rows that a trigger refuses to change. Uses SQL, because no request can create such forms.
 import type pg from 'pg';
 
+const file = 'urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551';
+
+/**
+ * JSON text of about a megabyte. A search with a regular expression that begins with an unbounded class takes hours: a
+ * file URN without its last digit ends the long name, and a complete one follows at once.
+ */
+export const slowFiles = `{"${'a'.repeat(1_000_000)}${file.slice(11, -1)}${file.slice(11)}":"${file}"}`;
+
 /** SET clauses that break an existing form, keyed by the defect that they cause. */
 export const poisons: Record<string, string> = {
   'a NUL in data': String.raw`data = '{"q":1,"\u0000":"\u0000"}'`,
-  'a NUL in the name of a file': String.raw`files = '{"a\u0000b":"urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551"}'`,
+  'a NUL in the name of a file': String.raw`files = '{"a\u0000b":"${file}"}'`,
   'a NUL in the value of a file': String.raw`files = '{"a":"\u0000"}'`,
   'half a surrogate pair': String.raw`data = '{"\ud800":1}', files = '{"a\ud800":"\udc00"}'`,
   'files that are a list': `files = '["urn:example"]'`,
   'files that are text': `files = '"text"'`,
   'one name twice': `data = '{"a":1,"a":2}', files = '{"a":"b","a":"c"}'`,
   'a number that fits nowhere': `data = '{"a":1e999999}', files = '{"a":1e999999}'`,
+  'a name of a file that is slow to search': `files = '${slowFiles}'`,
   'names nested 3,000 deep': `data = (repeat('{"a":', 3000) || '1' || repeat('}', 3000))::json`,
   'the last revision': 'revision = 9223372036854775807',
 };

@@ -2,9 +2,15 @@
 // so it can also delete a form whose JSON Postgres cannot parse.
 import { isOpen } from '../outbox/settle-statements.ts';
 
-const urn = '[A-Za-z0-9:-]+:file-service:v1:/files/[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}';
+const alphanumeric = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** The characters of file URNs and of the separator between them. JSON allows an escape for each of them. */
-const urnCharacters = [...'/:;-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'];
+const urnCharacters = [...`/:;-${alphanumeric}`];
+/** The part of file URNs between `urn:` with the namespace identifier and the UUID of the file. */
+const service = ':platform:file-service:v1:/files/';
+/** Maximum length of a URN_PREFIX. */
+const prefixLength = 36;
+const uuidShape = '00000000-0000-0000-0000-000000000000';
+const nonZeroDigits = '123456789ABCDEFabcdef';
 
 const replaced = (text: string, from: string, to: string) => `replace(${text}, '${from}', '${to}')`;
 
@@ -27,11 +33,20 @@ function unescaped(text: string): string {
 
 /**
  * SQL for a jsonb array of the file URNs in the column `files`. The SQL searches the text without parsing the JSON, so
- * it never fails.
+ * it never fails. It splits the text at the constant part of URNs, and looks at the characters before and after it. It
+ * uses no regular expression, because Postgres would need hours to match some names of files that a request can contain.
  */
 const fileUrnsSql = `(
-  SELECT coalesce(jsonb_agg(DISTINCT match[1]), '[]')
-  FROM regexp_matches(${unescaped('files::text')}, '${urn}', 'g') AS match)`;
+  SELECT coalesce(jsonb_agg(DISTINCT concat(scheme, ':', namespace, '${service}', uuid)), '[]')
+  FROM (
+    SELECT right(split_part(prefix, ':', -2), 3) AS scheme, split_part(prefix, ':', -1) AS namespace, uuid
+    FROM (
+      SELECT right(lag(part) OVER (ORDER BY position), ${prefixLength}) AS prefix, left(part, ${uuidShape.length}) AS uuid
+      FROM string_to_table(${unescaped('files::text')}, '${service}') WITH ORDINALITY AS parts (part, position)
+    ) AS neighbours
+  ) AS candidates
+  WHERE lower(scheme) = 'urn' AND namespace <> '' AND translate(namespace, '-${alphanumeric}', '') = ''
+    AND translate(uuid, '${nonZeroDigits}', '${'0'.repeat(nonZeroDigits.length)}') = '${uuidShape}')`;
 
 const quarantinedRow = `o.form_id = c.form_id AND o.not_before = 'infinity' AND ${isOpen('o')}`;
 

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
+import { poison, poisons } from '../../../test/support/poison.ts';
 import {
   type Erasure,
   eraseAgain,
@@ -149,6 +150,17 @@ describe('a deletion that is repeated', () => {
     expect(await eraseAgain(pool, [{ ...missing, notified: true, deleted: now.toISOString() }], now)).toBe(0);
     expect(await list(deleted)).toEqual([missing]);
     expect(await outbox()).toEqual([]);
+  });
+
+  it('deletes a form with content that Postgres cannot process like the other forms of the list', async () => {
+    const ids = [await addForm()];
+    for (const assignment of Object.values(poisons)) {
+      const id = await addForm();
+      await poison(pool, [id], assignment);
+      ids.push(id);
+    }
+    const erasures = ids.map((formId) => erasure({ formId }));
+    expect(await eraseAgain(pool, erasures, now)).toBe(ids.length);
   });
 
   it('does not delete the form of another tenant', async () => {

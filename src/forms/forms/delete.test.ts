@@ -1,6 +1,7 @@
 // Tests each rule for deleting forms, over HTTP. roles.test.ts tests access without a code.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
+import { slowFiles } from '../../../test/support/poison.ts';
 
 let forms: TestForms;
 beforeAll(async () => {
@@ -59,6 +60,13 @@ describe('DELETE', () => {
       subscriberId: forma[0].subscriber_id,
     });
     expect(JSON.stringify(rows)).not.toContain('delete-canary');
+  });
+
+  it('deletes a form with a name of a file that is slow to search', async () => {
+    const id = await forms.draft();
+    const body = { data: {}, files: JSON.parse(slowFiles) };
+    expect((await forms.ask('PUT', `/${id}/data`, { as: 'intake', body })).status).toBe(200);
+    expect((await remove(id)).status).toBe(204);
   });
 
   it('by an intake application requires a verified code, in header or query', async () => {

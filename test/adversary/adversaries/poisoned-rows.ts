@@ -2,6 +2,7 @@
 // (nodejs/node#63785). A run of the reconciler must still lock and delete every form that is due.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { slowFiles } from '../../support/poison.ts';
 import { spawnReconciler } from '../../support/reconciler.ts';
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary, Attack } from './adversary.ts';
@@ -70,6 +71,7 @@ const poisons = [
   { files: '{"a":"\\u0000"}' },
   { files: '[1,2,3]' },
   { files: '"text"' },
+  { files: slowFiles },
 ];
 
 interface DueForm {
