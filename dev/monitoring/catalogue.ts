@@ -107,13 +107,19 @@ interface MetricObject {
   labelNames: readonly string[];
 }
 
-function metricsOf(process: MonitoredProcess): CatalogueEntry[] {
+/** Creates the metrics of a process in a new registry, as at the start of the process. */
+export function createMetricsOf(process: MonitoredProcess): Metrics {
   const metrics = createMetrics(process);
   const { registry } = metrics;
   createReadinessMetrics({ registry, reasons: [], report: async () => ({ draining: false, waitingFor: {} }) });
   createStartupMetrics(metrics);
   createQuarantineMetrics({ registry, store: { counts: async () => [] } });
   creators[process](metrics);
+  return metrics;
+}
+
+function metricsOf(process: MonitoredProcess): CatalogueEntry[] {
+  const { registry } = createMetricsOf(process);
   return (registry.getMetricsAsArray() as unknown as MetricObject[]).map(({ name, help, type, labelNames }) => {
     const isDefault = !name.startsWith('formgate_');
     return { process, name, type, labels: labelNames, help, question: questionOf(name, isDefault), isDefault };

@@ -10,12 +10,12 @@ export const mailOutcomes = ['taken', 'refused', 'failed'] as const;
 export function createMailMetrics({ registry }: { registry: prom.Registry }): {
   mails: { inc(labels: { outcome: (typeof mailOutcomes)[number] }): void };
 } {
-  return {
-    mails: new prom.Counter<'outcome'>({
-      name: 'formgate_mails_total',
-      help: 'Mails by outcome: taken (accepted by the mail server), refused (5xx) or failed',
-      labelNames: ['outcome'],
-      registers: [registry],
-    }),
-  };
+  const mails = new prom.Counter<'outcome'>({
+    name: 'formgate_mails_total',
+    help: 'Mails by outcome: taken (accepted by the mail server), refused (5xx) or failed',
+    labelNames: ['outcome'],
+    registers: [registry],
+  });
+  for (const outcome of mailOutcomes) mails.inc({ outcome }, 0);
+  return { mails };
 }

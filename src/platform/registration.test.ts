@@ -252,6 +252,7 @@ describe('registration at startup', () => {
     await pause(100);
     const text = () => calls.base.registry.metrics();
     expect(await text()).toContain('formgate_platform_registration_pending{document="tenant-service"} 1');
+    expect(await text()).toContain('formgate_platform_registration_repairs_total{document="tenant-service"} 0');
     door.behave(forward);
     await done;
     expect(new Set(Object.values(await state()))).toEqual(new Set(['registered']));

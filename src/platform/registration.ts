@@ -117,6 +117,7 @@ function keepRegistered(options: RegistrationOptions, [name, wanted]: [string, D
   const written = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
   metrics.registrationPending.set({ document: name }, 1);
+  metrics.registrationRepairs.inc({ document: name }, 0);
 
   async function run(): Promise<void> {
     let pause = pace.settleMs;

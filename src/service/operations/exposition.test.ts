@@ -53,6 +53,7 @@ it('counts unusual methods together, and statuses that HTTP does not define by c
   const { text } = await exposeMetrics(registry, []);
   expect(text.match(/^formgate_http_requests_total.*$/gm)).toEqual([
     'formgate_http_requests_total{method="other",route="unmatched",status="4xx"} 3',
+    'formgate_http_requests_total{method="other",route="unmatched",status="5xx"} 0',
     'formgate_http_requests_total{method="GET",route="unmatched",status="5xx"} 1',
   ]);
 });

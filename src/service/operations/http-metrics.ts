@@ -29,7 +29,11 @@ export const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
  */
 const classOf = (status: number) => Math.min(Math.max(Math.trunc(status / 100), 1), 5) - 1;
 
-/** Counts requests in plain numbers, because prom-client takes microseconds to find the labels of an increment. */
+/**
+ * Counts requests in plain numbers, because prom-client takes microseconds to find the labels of an increment. A route
+ * and method that was counted has a count of 5xx, even if it is 0: `rate` and `increase` ignore the first value of a
+ * series, so alerts would otherwise miss the first failures. This adds at most one series for each route and method.
+ */
 function createTally() {
   const routes = new Map<string, Map<string, number[]>>();
   function addCounts(route: string, method: string): number[] {
@@ -48,7 +52,7 @@ function createTally() {
       for (const [route, methods] of routes)
         for (const [method, counts] of methods)
           for (const [index, status] of statusClasses.entries())
-            if (counts[index]) found({ method, route, status }, counts[index]);
+            if (counts[index] || status === '5xx') found({ method, route, status }, counts[index] ?? 0);
     },
   };
 }

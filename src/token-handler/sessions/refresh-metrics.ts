@@ -36,13 +36,15 @@ export function createRefreshMetrics({ registry, queue }: RefreshMetricsOptions)
       this.set({ state: 'waiting' }, waiting);
     },
   });
+  const outcomes = new prom.Counter({
+    name: 'formgate_token_refreshes_total',
+    help: `Token refreshes by outcome (${refreshOutcomes.join(', ')})`,
+    labelNames: ['outcome'],
+    registers,
+  });
+  for (const outcome of refreshOutcomes) outcomes.inc({ outcome }, 0);
   return {
-    outcomes: new prom.Counter({
-      name: 'formgate_token_refreshes_total',
-      help: `Token refreshes by outcome (${refreshOutcomes.join(', ')})`,
-      labelNames: ['outcome'],
-      registers,
-    }),
+    outcomes,
     refusals: new prom.Counter({
       name: 'formgate_token_refresh_refusals_total',
       help: 'Token refreshes that did not start because too many were waiting, by reason: full (the queue was full), late (waited too long)',

@@ -29,19 +29,23 @@ export function createProxyOutcomes({ registry, namesTargets }: ProxyOutcomesOpt
     labelNames: ['outcome', 'target'],
     registers: [registry],
   });
+  const create = (outcome: ProxyOutcome, target: string) => {
+    const counter = requests.labels(outcome, target);
+    // Exports the value 0 before the first request, because a query for a rate would otherwise miss the first failure.
+    counter.inc(0);
+    return counter;
+  };
   const bind = (target: string): OutcomeCounters => ({
-    succeeded: requests.labels('succeeded', target),
-    'client-error': requests.labels('client-error', target),
-    'server-error': requests.labels('server-error', target),
-    unreachable: requests.labels('unreachable', target),
-    timeout: requests.labels('timeout', target),
-    refused: requests.labels('refused', target),
-    failed: requests.labels('failed', target),
-    aborted: requests.labels('aborted', target),
+    succeeded: create('succeeded', target),
+    'client-error': create('client-error', target),
+    'server-error': create('server-error', target),
+    unreachable: create('unreachable', target),
+    timeout: create('timeout', target),
+    refused: create('refused', target),
+    failed: create('failed', target),
+    aborted: create('aborted', target),
   });
   const ofNoTarget = bind('');
-  // Exports the value 0 before the first request, because a query for a rate would otherwise miss the first failure.
-  for (const counter of Object.values(ofNoTarget)) counter.inc(0);
   if (!namesTargets) return { ofNoTarget, of: () => ofNoTarget };
   const ofOthers = bind('other');
   const known = new Map<string, OutcomeCounters>();
