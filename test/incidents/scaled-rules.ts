@@ -8,10 +8,11 @@ const units = { s: 1, m: 60, h: 3_600, d: 86_400 };
 
 /** Returns the rules of the release `formgate` in the namespace `forms`, evaluated each second. */
 export function scaledRules(): string {
-  const { outboxSeconds = 0, reconcilerSeconds = 0 } = ruleSettings.thresholds;
+  const { outboxSeconds = 0, jobsSeconds = 0, reconcilerSeconds = 0 } = ruleSettings.thresholds;
   const text = ruleText({
     evaluationSeconds: factor,
     outboxSeconds: outboxSeconds / factor,
+    jobsSeconds: jobsSeconds / factor,
     reconcilerSeconds: reconcilerSeconds / factor,
     // The default, a day, would become 24 minutes, which is longer than an incident. A minute is enough, because the
     // drafts of the incidents are days overdue.

@@ -71,6 +71,40 @@ const outbox = (...parts: Parameters<typeof gauge>) => ({
   [series('formgate_outbox_oldest_undelivered_seconds', { kind: 'form-submitted', pod: 'forms-2' })]: gauge(...parts),
 });
 
+const queued = (queue: string, ...parts: Parameters<typeof gauge>) => ({
+  [series('formgate_jobs_oldest_waiting_seconds', { queue, job: 'platform-server', pod: 'p-1' })]: gauge(...parts),
+  [series('formgate_jobs_oldest_waiting_seconds', { queue, job: 'platform-server', pod: 'p-2' })]: gauge(...parts),
+});
+const platformJobs: AlertCase[] = [
+  {
+    ...{ alert: 'FormgateJobsStuck', when: 'events wait for an hour and are not routed', at: 30 },
+    series: { ...queued('events', [0, 10], [3_600, 30]), ...queued('deliveries', [0, 40]) },
+    firing: [{ ...warning, queue: 'events' }],
+  },
+  {
+    ...{ alert: 'FormgateJobsStuck', when: 'notices wait for an hour and are not delivered', at: 30 },
+    series: { ...queued('events', [0, 40]), ...queued('deliveries', [0, 10], [3_600, 30]) },
+    firing: [{ ...warning, queue: 'deliveries' }],
+  },
+  {
+    ...{ alert: 'FormgateJobsStuck', when: 'the queues are empty', at: 30, firing: [] },
+    series: queued('events', [0, 30]),
+  },
+  {
+    ...{
+      alert: 'FormgateJobsStuck',
+      when: 'a refused notice waits for half an hour, until its quarantine',
+      at: 30,
+      firing: [],
+    },
+    series: queued('deliveries', [0, 10], [1_900, 30]),
+  },
+  {
+    ...{ alert: 'FormgateJobsStuck', when: 'Postgres cannot be read for a while', at: 20, firing: [] },
+    series: queued('events', [0, 10], [undefined, 20]),
+  },
+];
+
 const succeeded = (pod: string, at: number, minutes: number) => ({
   [series('formgate_reconciler_last_success_timestamp_seconds', { part: 'expire', pod })]: gauge([at, minutes]),
 });
@@ -161,4 +195,11 @@ const quarantine: AlertCase[] = [
   },
 ];
 
-export const backgroundCases: AlertCase[] = [down, [oneOfTwo], dependencies, reconciler, quarantine].flat();
+export const backgroundCases: AlertCase[] = [
+  down,
+  [oneOfTwo],
+  dependencies,
+  platformJobs,
+  reconciler,
+  quarantine,
+].flat();

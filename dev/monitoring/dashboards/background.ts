@@ -135,11 +135,14 @@ function platformServer(queries: Queries): RowText {
         title: 'Items in its queues',
         question: 'How many events are to be routed, and how many notices to be delivered?',
         queries: [queries.max('formgate_jobs_waiting', { by: ['queue'], quiet: true })],
+        runbooks: ['jobs-stuck'],
       },
       {
         title: 'Oldest item in its queues',
         question: 'How far behind is the platform server?',
         queries: [queries.max('formgate_jobs_oldest_waiting_seconds', { by: ['queue'], quiet: true })],
+        limits: { yellow: 600, red: 2_700 },
+        runbooks: ['jobs-stuck'],
       },
       {
         title: 'Notices and mails',
