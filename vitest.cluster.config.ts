@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 import { endStalledRun } from './test/support/stalled-run.ts';
 
 /** These suites need a cluster; the other suites of the chart only render the chart. */
-const withCluster = ['test/chart/{api-server,release}.test.ts', 'test/cluster/**/*.test.ts'];
+const withCluster = ['test/chart/{api-server,autoscaling,release}.test.ts', 'test/cluster/**/*.test.ts'];
 
 // The suites that need a cluster or its tools. `npm run test:cluster` runs them.
 export default defineConfig({

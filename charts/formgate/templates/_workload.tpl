@@ -90,13 +90,20 @@ spec:
 {{/* The Deployment: the arguments of formgate.workload, and values (of the service) */}}
 {{- define "formgate.deployment" -}}
 {{- $drain := .root.Values.drain -}}
+{{- $kept := .values.autoscaling.enabled | ternary (include "formgate.keptReplicas" .) "" -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
   {{- include "formgate.metadata" . | nindent 2 }}
+  {{- if $kept }}
+  annotations:
+    formgate.dev/kept-replicas: 'true'
+  {{- end }}
 spec:
   {{- if not .values.autoscaling.enabled }}
   replicas: {{ int .values.replicas }}
+  {{- else if $kept }}
+  replicas: {{ $kept }}
   {{- end }}
   revisionHistoryLimit: 5
   # Migrations may take up to 10 minutes.
@@ -171,6 +178,37 @@ spec:
         {{- with include "formgate.extraVolumes" . }}
         {{- . | nindent 8 }}
         {{- end }}
+{{- end -}}
+
+{{/*
+The number of pods that run, if the release had a fixed number before autoscaling was enabled, else empty. The arguments
+are those of formgate.deployment. If a manifest has no `replicas` but the previous one had, Helm removes the field, and
+the API server sets 1. A release that began with autoscaling never has the field, because a rollback would remove it.
+Without access to the cluster, as in `helm template`, nothing is known.
+*/}}
+{{- define "formgate.keptReplicas" -}}
+{{- $name := include "formgate.partName" . -}}
+{{- $namespace := .root.Release.Namespace -}}
+{{- $deployment := lookup "apps/v1" "Deployment" $namespace $name -}}
+{{- if $deployment -}}
+{{- /* With a client-side apply, the previous manifest had the field if autoscaling was off, or if it has this mark. */ -}}
+{{- $hasMark := hasKey ($deployment.metadata.annotations | default dict) "formgate.dev/kept-replicas" -}}
+{{- $had := or $hasMark (not (lookup "autoscaling/v2" "HorizontalPodAutoscaler" $namespace $name)) -}}
+{{- /* With a server-side apply, the API server knows. Helm no longer owns the field when autoscaling has changed it. */ -}}
+{{- $appliers := list -}}
+{{- range $deployment.metadata.managedFields -}}
+{{- if eq .operation "Apply" -}}{{- $appliers = append $appliers . -}}{{- end -}}
+{{- end -}}
+{{- if $appliers -}}
+{{- $had = false -}}
+{{- range $appliers -}}
+{{- if hasKey (dig "f:spec" dict .fieldsV1) "f:replicas" -}}{{- $had = true -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $had -}}
+{{- max (int $deployment.spec.replicas) (int .values.autoscaling.minReplicas) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/*
