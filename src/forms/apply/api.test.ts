@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import type { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createFormApi, type FormApi, UnansweredCall } from './api.ts';
@@ -70,4 +71,14 @@ it('a call has had no effect if no connection was made', async () => {
   await new Promise((resolve) => server.close(resolve));
   expect(await callAt(port)).toMatchObject({ slug: 'dependency-failed' });
   expect(await callAt(port)).not.toBeInstanceOf(UnansweredCall);
+});
+
+it('an applicant learns when a closed form opens, because the dates of the window are passed on', async () => {
+  const window = { opens: '2026-09-01T06:00:00.000Z', closes: null };
+  const body = { type: 'urn:formgate:problem:intake-closed', detail: 'Closed.', ...window, formId: 'hidden' };
+  const failure = await failureOf((_request, response) =>
+    response.writeHead(409, { 'content-type': 'application/problem+json' }).end(JSON.stringify(body)),
+  );
+  expect(failure).toMatchObject({ slug: 'intake-closed' });
+  expect((failure as Problem).members).toEqual(window);
 });

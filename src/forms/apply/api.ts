@@ -153,7 +153,7 @@ function parseObject(text: string): Record<string, unknown> {
 
 const prefix = 'urn:formgate:problem:';
 /** Extension members of the API's problems that are passed on, because applicants' pages use them. */
-const passedMembers = ['formStatus', 'truncated'] as const;
+const passedMembers = ['formStatus', 'truncated', 'opens', 'closes'] as const;
 
 /**
  * Converts the body of a failed API response to a Problem. Returns undefined if the body is not a problem of a known

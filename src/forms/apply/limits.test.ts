@@ -189,7 +189,9 @@ it('starts that create no draft do not use up the limits: refused ones, and thos
       headers: { 'idempotency-key': randomUUID(), 'x-forwarded-for': address },
     });
   for (let nth = 0; nth < 4; nth += 1) {
-    expect((await attempt('later')).body).toMatchObject({ type: 'urn:formgate:problem:intake-closed' });
+    expect((await attempt('later')).body).toMatchObject({
+      ...{ type: 'urn:formgate:problem:intake-closed', opens: opens.toISOString(), closes: null },
+    });
     expect((await attempt('permit', 'no address')).status).toBe(400);
     expect((await attempt('unknown')).status).toBe(404);
   }
