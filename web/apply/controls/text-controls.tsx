@@ -1,6 +1,7 @@
 // The inputs for texts, numbers and times.
 import { useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
+import { localTimeOf, momentOf } from '../model/moments.ts';
 import type { ControlProps } from './control-props.ts';
 
 /**
@@ -33,13 +34,11 @@ export function TextControl({ field, parts, value, set }: ControlProps) {
 
 /** An input for a date with a time. The form stores the time in UTC; people see it in their own time zone. */
 function MomentInput({ text, set, ...common }: { id: string; text: string; set(value: unknown): void }) {
-  const moment = new Date(text);
-  const local = Number.isNaN(moment.getTime())
-    ? ''
-    : new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  const [typed, setTyped] = useState('');
+  const local = (momentOf(typed) ?? '') === text ? typed : localTimeOf(text);
   const input = (event: { currentTarget: HTMLInputElement }) => {
-    const typed = event.currentTarget.value;
-    set(typed === '' ? undefined : new Date(typed).toISOString());
+    setTyped(event.currentTarget.value);
+    set(momentOf(event.currentTarget.value));
   };
   return <input {...common} type="datetime-local" value={local} onInput={input} />;
 }
