@@ -1,5 +1,5 @@
 // Calls the intake application of the form service. A cookie that this script cannot read authorizes each call.
-import type { Content, Outcome } from './saving/saver.ts';
+import type { Content, EndReason, Outcome } from './saving/saver.ts';
 
 interface ProblemBody {
   type?: string;
@@ -17,8 +17,10 @@ export class ApiProblem extends Error {
   /** The intake window of the definition, if the request failed because the window is closed. */
   readonly opens: string | undefined;
   readonly closes: string | undefined;
+  /** When the service responded, by its clock; undefined if it did not say so. */
+  readonly date: Date | undefined;
 
-  constructor(status: number, problem: ProblemBody = {}, retryAfterMs?: number) {
+  constructor(status: number, problem: ProblemBody = {}, retryAfterMs?: number, date?: Date) {
     super(`The request failed with status ${status}.`);
     this.status = status;
     this.type = typeof problem.type === 'string' ? (problem.type.split(':').at(-1) ?? '') : '';
@@ -26,6 +28,7 @@ export class ApiProblem extends Error {
     this.errors = Array.isArray(problem.errors) ? problem.errors : [];
     this.opens = problem.opens ?? undefined;
     this.closes = problem.closes ?? undefined;
+    this.date = date;
   }
 
   /** True if the same request may succeed later. */
@@ -74,6 +77,7 @@ interface Request {
   json?: unknown;
   body?: Blob;
   headers?: Record<string, string>;
+  signal?: AbortSignal;
 }
 
 export function createApi(tenant: string) {
@@ -104,8 +108,10 @@ export function createApi(tenant: string) {
       ),
     submit: async (id: string, key: string): Promise<Submission> =>
       (await send(`${form(id)}/submission`, { method: 'POST', headers: { 'Idempotency-Key': key } })).json(),
-    upload: async (id: string, file: File): Promise<{ urn: string; name: string }> =>
-      (await send(`${form(id)}/files?name=${encodeURIComponent(file.name)}`, { method: 'POST', body: file })).json(),
+    async upload(id: string, file: File, signal: AbortSignal): Promise<{ urn: string; name: string }> {
+      const path = `${form(id)}/files?name=${encodeURIComponent(file.name)}`;
+      return (await send(path, { method: 'POST', body: file, signal })).json();
+    },
     /** Deletes the draft. Succeeds only if a code was entered in this browser within the last half hour. */
     remove: (id: string) => send(form(id), { method: 'DELETE' }),
     forget: (id: string) => send(`${form(id)}/cookie`, { method: 'DELETE' }),
@@ -118,15 +124,21 @@ async function outcomeOf(request: Promise<Response>): Promise<Outcome> {
   } catch (error) {
     if (!(error instanceof ApiProblem) || error.isTemporary)
       return { type: 'retry', afterMs: error instanceof ApiProblem ? error.retryAfterMs : undefined };
-    const byStatus: Record<number, Outcome['type']> = { 401: 'code', 404: 'gone', 410: 'gone', 412: 'conflict' };
-    const type =
-      error.status === 409 ? (error.type === 'form-locked' ? 'locked' : 'submitted') : byStatus[error.status];
-    return { type: type ?? 'refused' } as Outcome;
+    if (error.status === 401) return { type: 'code' };
+    if (error.status === 412) return { type: 'conflict' };
+    return { type: endOf(error) ?? 'refused' };
   }
 }
 
+/** Returns why the form can no longer be filled in; undefined if the request failed for another reason. */
+export function endOf({ status, type }: ApiProblem): EndReason | undefined {
+  if (status === 404 || status === 410) return 'gone';
+  if (status !== 409) return undefined;
+  return type === 'form-locked' ? 'locked' : type === 'form-not-draft' ? 'submitted' : undefined;
+}
+
 /** Sends a request. Throws ApiProblem, whose status is 0 if there was no response. */
-async function call(url: string, { method = 'GET', json, body, headers = {} }: Request): Promise<Response> {
+async function call(url: string, { method = 'GET', json, body, headers = {}, signal }: Request): Promise<Response> {
   const type = body ? 'application/octet-stream' : json === undefined ? undefined : 'application/json';
   const response = await fetch(url, {
     method,
@@ -136,11 +148,14 @@ async function call(url: string, { method = 'GET', json, body, headers = {} }: R
       ...headers,
     },
     body: body ?? (json === undefined ? null : JSON.stringify(json)),
+    signal: signal ?? null,
   }).catch(() => {
     throw new ApiProblem(0);
   });
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
   const seconds = Number(response.headers.get('Retry-After') ?? Number.NaN);
-  throw new ApiProblem(response.status, problem, Number.isFinite(seconds) ? seconds * 1_000 : undefined);
+  const date = response.headers.get('Date');
+  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1_000 : undefined;
+  throw new ApiProblem(response.status, problem, retryAfterMs, date === null ? undefined : new Date(date));
 }

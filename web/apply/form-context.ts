@@ -5,16 +5,9 @@ import type { Api } from './api.ts';
 import type { Place, UiElement } from './model/elements.ts';
 import { type Path, pointerOf } from './model/json.ts';
 import type { Registers } from './registers.ts';
+import type { Content } from './saving/saver.ts';
+import type { Uploads } from './saving/uploads.ts';
 import type { Language, Texts } from './texts/texts.ts';
-
-/** The URNs of uploaded files, keyed by file name. */
-export type Files = Record<string, string>;
-
-/** An upload that has not ended. */
-export interface Upload {
-  /** Path of the question's value; undefined if the list item with the question was removed. */
-  path: Path | undefined;
-}
 
 export interface FormContext {
   formId: string;
@@ -23,19 +16,17 @@ export interface FormContext {
   texts: Texts;
   language: Language;
   data: unknown;
-  files: Files;
+  /** The URNs of uploaded files, keyed by file name. */
+  files: Content['files'];
   /** False if the installation has no file service. */
   allowsFiles: boolean;
   /** Error messages, keyed by the pointer of the field. */
   errors: ReadonlyMap<string, string>;
-  /** The uploads of all questions. When a list item is removed, the list's control corrects the paths of uploads. */
-  uploads: Set<Upload>;
+  /** The uploads of all questions. */
+  uploads: Uploads;
   change(path: Path, value: unknown): void;
-  /**
-   * Changes a value and the files. `work` gets the current value and files, because an upload may end long after the
-   * last rendering.
-   */
-  changeFiles(path: Path, work: (value: unknown, files: Files) => { value: unknown; files: Files }): void;
+  /** Changes the data and the files. `work` gets the current content, which may be newer than the last rendering. */
+  changeContent(work: (content: Content) => Content): void;
   /** Shows elements inside a control, such as the fields of an object. */
   show(elements: readonly UiElement[], place: Place): ComponentChildren;
   /** Makes screen readers read the text out. */

@@ -4,7 +4,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type Api, ApiProblem, type Definition, type Draft, type FormStatus } from './api.ts';
 import { defaultsOf } from './model/defaults.ts';
-import { DraftWork, type EndReason } from './saving/draft-work.ts';
+import { isEqual } from './model/json.ts';
+import { DraftWork } from './saving/draft-work.ts';
+import type { EndReason } from './saving/saver.ts';
 import type { Language } from './texts/texts.ts';
 import type { Message } from './views/message-page.tsx';
 
@@ -58,7 +60,12 @@ export function useOpened({ api, definition, formId, setLanguage }: OpenedOption
     shown,
     open,
     end: (kind: EndReason) => void end(formId, kind),
-    begin: ({ id, etag }: { id: string; etag: string }) => show(id, { data: defaultsOf(definition), files: {}, etag }),
+    /** Shows a new draft, and saves the defaults of its questions. */
+    begin({ id, etag }: { id: string; etag: string }) {
+      const defaults = defaultsOf(definition);
+      show(id, { data: {}, files: {}, etag });
+      if (!isEqual(defaults, {})) works.get(id)?.change({ data: defaults, files: {} });
+    },
     /** Forgets the form that is shown. `next` is shown when the address no longer names a form. */
     close(next: WithoutDraft) {
       drop(formId);

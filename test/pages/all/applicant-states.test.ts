@@ -160,6 +160,48 @@ describe('saving', () => {
   });
 });
 
+describe('the defaults of a form', () => {
+  const name = { type: 'string', title: 'Your name', default: 'Ana' };
+  const definition = { ...simple, dataSchema: { type: 'object', required: ['name'], properties: { name } } };
+
+  it('are saved and submitted if the person changes nothing', async () => {
+    const script: ScriptedIntake = { definition };
+    const { page } = await open(script);
+    await begin(page);
+    await next(page);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+    expect(script.saved).toEqual({ data: { name: 'Ana' }, files: {} });
+  });
+});
+
+test('a date with a time stays as typed, in time zones with historic offsets too, and a wrong one is reported', async () => {
+  const meeting = { type: 'string', format: 'date-time', title: 'Meeting' };
+  const script: ScriptedIntake = { definition: { ...simple, dataSchema: { properties: { meeting } } } };
+  const { page } = await open(script, { timezoneId: 'Europe/Berlin' });
+  await begin(page);
+  const input = page.getByLabel(/^Meeting/);
+  const savedAs = (value: string) => expect.poll(() => script.saved).toEqual({ data: { meeting: value }, files: {} });
+  await input.fill('2026-05-01T14:30');
+  await savedAs('2026-05-01T12:30:00.000Z');
+  // While a year is typed, browsers report the years 0002, 0020 and 0202.
+  for (const year of ['0002', '0020', '0202', '2027']) {
+    await input.evaluate((element, date) => {
+      const field = element as unknown as { value: string };
+      // Only the date changes, as when a person types the year.
+      field.value = `${date}-05-01T${field.value.slice(-5)}`;
+      element.dispatchEvent(new Event('input', { bubbles: true }));
+    }, year);
+    await expect.poll(() => input.inputValue()).toBe(`${year}-05-01T14:30`);
+  }
+  await savedAs('2027-05-01T12:30:00.000Z');
+  await input.fill('12026-05-01T14:30');
+  await savedAs('12026-05-01T14:30');
+  await next(page);
+  await page.getByRole('link', { name: '“Meeting” is not in the right form' }).waitFor();
+  await expect.poll(() => input.inputValue()).toBe('12026-05-01T14:30');
+});
+
 describe('a form that cannot be filled in is explained', () => {
   it.each([
     ['Locked', 'Your draft is locked'],
@@ -206,7 +248,7 @@ describe('a form that cannot be filled in is explained', () => {
     await page.getByLabel('Your email address').fill('ana@example.org');
     await page.getByRole('button', { name: 'Start now' }).click();
     const closed = page.locator('.error-summary', {
-      hasText: 'This form is closed right now. It opens on January 1, 2027.',
+      hasText: 'This form is closed right now. It opens on January 1, 2027 at 12:00.',
     });
     await closed.waitFor();
     await page.goto(`${app.url}/apply/demo/form${asForm}&page=1`);
@@ -418,6 +460,57 @@ describe('files that are still being sent', () => {
         data: { owners: [{ owner: 'Ana' }, { owner: 'Cy', proof: urnOf('of-cy') }] },
         files: { 'of-cy': urnOf('of-cy') },
       });
+  });
+
+  it('are shown on the other pages, where the browser warns, and the form is sent only with them', async () => {
+    const script: ScriptedIntake = { definition: withFiles({ Plan: {} }) };
+    const { page } = await open(script, { bypassCSP: true });
+    const release = await holdUploads(page);
+    await begin(page);
+    await page.getByLabel('Your name').fill('Ana');
+    await choose(page, 'Plan', 'slow');
+    await next(page);
+    await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
+    await page.locator('[data-state=saved]').waitFor();
+    await page.getByRole('status').getByText('1 file is being sent. Keep this page open.').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    const dialog = page.waitForEvent('dialog');
+    await page.close({ runBeforeUnload: true });
+    await (await dialog).dismiss();
+    let savedAtSubmission: unknown;
+    page.on('request', (request) => {
+      if (request.url().endsWith('/submission')) savedAtSubmission = script.saved;
+    });
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.getByRole('button', { name: 'Sending the form…' }).waitFor();
+    release('slow');
+    await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+    await expect.poll(() => page.locator('main').textContent()).toContain('slow');
+    expect(savedAtSubmission).toEqual({ data: { name: 'Ana', Plan: urnOf('slow') }, files: { slow: urnOf('slow') } });
+  });
+
+  it('and cannot be sent are named on every page, and the person sends them again or goes on without them', async () => {
+    const script: ScriptedIntake = { definition: withFiles({ Plan: {}, Photo: {} }) };
+    const { page } = await open(script, { bypassCSP: true });
+    await page.route('**/files?name=*', (route) => route.abort());
+    await begin(page);
+    await page.getByLabel('Your name').fill('Ana');
+    await choose(page, 'Plan', 'plan');
+    await choose(page, 'Photo', 'photo');
+    await next(page);
+    await page.getByRole('status').getByText('plan could not be sent. Try again').waitFor();
+    await page.getByRole('button', { name: 'Leave this computer' }).click();
+    await page.getByText('A file could not be sent.').waitFor();
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.locator('.error-summary:focus').getByText('photo could not be sent. Try again').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    await page.unroute('**/files?name=*');
+    await page.getByRole('button', { name: 'Go on without photo' }).click();
+    await page.getByRole('button', { name: 'Send plan again' }).click();
+    await page.getByText('plan was added.').first().waitFor();
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+    expect(Object.keys((script.saved as { files: object }).files)).toEqual(['plan']);
   });
 
   it('are kept if they arrive while a person chooses between the answers of two windows', async () => {

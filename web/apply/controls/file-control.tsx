@@ -1,28 +1,16 @@
 // A control that uploads files. The browser sends a file to the intake application, which stores it in the file
 // service.
-import { useRef, useState } from 'preact/hooks';
 import { described, type FieldParts, GroupedField } from '../../shared/field.tsx';
-import { ApiProblem } from '../api.ts';
-import { type Upload, useForm } from '../form-context.ts';
+import { useForm } from '../form-context.ts';
+import { urnsIn, withoutFile } from '../model/files.ts';
 import { isObject, type Path } from '../model/json.ts';
 import type { ControlProps } from './control-props.ts';
 
 export function FileControl({ field, parts, value, set: _set }: ControlProps) {
-  const { texts, files, allowsFiles, changeFiles, announce } = useForm();
+  const { texts, files, allowsFiles, changeContent } = useForm();
   const urns = urnsIn(value);
   const props = isObject(field.options.componentProps) ? field.options.componentProps : {};
-  const remove = (urn: string) =>
-    changeFiles(field.path, (present, names) => ({
-      value: joined(urnsIn(present).filter((other) => other !== urn)),
-      files: Object.fromEntries(Object.entries(names).filter(([, other]) => other !== urn)),
-    }));
-  const add = (path: Path, urn: string, name: string) => {
-    changeFiles(path, (present, names) => ({
-      value: joined([...(props.multiple === true ? urnsIn(present) : []), urn]),
-      files: { ...names, [freeName(name, names)]: urn },
-    }));
-    announce(texts.files.uploaded(name));
-  };
+  const remove = (urn: string) => changeContent((content) => withoutFile(content, field.path, urn));
   const nameOf = (urn: string, index: number) =>
     Object.entries(files).find(([, other]) => other === urn)?.[0] ?? texts.files.file(index + 1);
   return (
@@ -40,7 +28,7 @@ export function FileControl({ field, parts, value, set: _set }: ControlProps) {
         </ul>
       )}
       {allowsFiles ? (
-        <UploadInput path={field.path} parts={parts} accept={props.accept} add={add} />
+        <UploadInput path={field.path} parts={parts} accept={props.accept} isMultiple={props.multiple === true} />
       ) : (
         <p class="notice">{texts.files.none}</p>
       )}
@@ -48,52 +36,18 @@ export function FileControl({ field, parts, value, set: _set }: ControlProps) {
   );
 }
 
-/** The form data stores the URNs of a question's files as one text, separated by semicolons. */
-const urnsIn = (value: unknown): string[] => (typeof value === 'string' ? value.split(';').filter(Boolean) : []);
-const joined = (urns: readonly string[]): string | undefined => (urns.length > 0 ? urns.join(';') : undefined);
-
-/**
- * Returns a unique name for a file, because `files` is keyed by name, and two uploaded files may have the same name.
- */
-function freeName(name: string, files: Record<string, string>): string {
-  let free = name;
-  for (let number = 2; Object.hasOwn(files, free); number += 1) free = `${name} (${number})`;
-  return free;
-}
-
 interface UploadProps {
   path: Path;
   parts: FieldParts;
   accept: unknown;
-  add(path: Path, urn: string, name: string): void;
+  isMultiple: boolean;
 }
 
-function UploadInput({ path, parts, accept, add }: UploadProps) {
-  const { api, formId, texts, uploads } = useForm();
-  const [waiting, setWaiting] = useState<readonly File[]>([]);
-  const [failures, setFailures] = useState<readonly string[]>([]);
-  /** The files of a question are sent one after the other, so that the file that was chosen last is added last. */
-  const queue = useRef(Promise.resolve());
-  const send = async (file: File, upload: Upload) => {
-    try {
-      const { urn } = await api.upload(formId, file);
-      if (upload.path) add(upload.path, urn, file.name);
-    } catch (error) {
-      const isTooLarge = error instanceof ApiProblem && error.status === 413;
-      const failure = isTooLarge ? texts.files.tooLarge(file.name) : texts.files.failed(file.name);
-      setFailures((others) => [...others, failure]);
-    }
-    uploads.delete(upload);
-    setWaiting((files) => files.filter((other) => other !== file));
-  };
+function UploadInput({ path, parts, accept, isMultiple }: UploadProps) {
+  const { texts, uploads } = useForm();
   const choose = (input: HTMLInputElement) => {
     const file = input.files?.[0];
-    if (!file) return;
-    const upload: Upload = { path };
-    uploads.add(upload);
-    setFailures([]);
-    setWaiting((files) => [...files, file]);
-    queue.current = queue.current.then(() => send(file, upload));
+    if (file) uploads.add({ file, path, isMultiple });
     input.value = '';
   };
   return (
@@ -106,11 +60,9 @@ function UploadInput({ path, parts, accept, add }: UploadProps) {
         accept={typeof accept === 'string' ? accept : undefined}
         onChange={(event) => choose(event.currentTarget)}
       />
-      <div role="status">
-        {[...failures, ...waiting.map(({ name }) => texts.files.uploading(name))].map((line, index) => (
-          <p key={`${index} ${line}`}>{line}</p>
-        ))}
-      </div>
+      {uploads.of(path).map(({ id, file, failure }) => (
+        <p key={id}>{texts.files[failure ?? 'uploading'](file.name)}</p>
+      ))}
     </>
   );
 }

@@ -5,7 +5,6 @@ import { GroupedField } from '../../shared/field.tsx';
 import { idOf, useForm } from '../form-context.ts';
 import type { Place } from '../model/elements.ts';
 import { type Field, itemPlace } from '../model/fields.ts';
-import { pathWithoutItem } from '../model/json.ts';
 import { detailOf } from '../model/questions.ts';
 import type { ControlProps } from './control-props.ts';
 
@@ -36,7 +35,7 @@ export function ListControl({ field, parts, value, set }: ControlProps) {
   const remove = (index: number) => {
     const rest = items.filter((_item, at) => at !== index);
     keys.splice(index, 1);
-    for (const upload of uploads) upload.path = upload.path && pathWithoutItem(upload.path, field.path, index);
+    uploads.removeItem(field.path, index);
     set(rest.length > 0 ? rest : undefined);
     announce(texts.fields.removed(index + 1));
     addButton.current?.focus();

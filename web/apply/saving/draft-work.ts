@@ -1,11 +1,12 @@
-// Holds the content of an open draft, saves it, and handles obstacles to saving, such as conflicts. The work continues
-// while the form is not shown, so that the browser's buttons Back and Forward lose no answers.
-import { type Api, ApiProblem, type Draft, type Submission } from '../api.ts';
-import type { Upload } from '../form-context.ts';
+// Holds the content of an open draft, sends its files, saves it, and handles obstacles to saving, such as conflicts. The
+// work continues while the form is not shown, so that the browser's buttons Back and Forward lose no answers.
+import { type Api, ApiProblem, type Draft, endOf, type Submission } from '../api.ts';
 import { type Difference, merge } from '../model/conflict.ts';
+import { withFile } from '../model/files.ts';
 import { withValueAt } from '../model/json.ts';
 import { newId } from '../new-id.ts';
-import { type Content, type Obstacle, Saver, type SaveState } from './saver.ts';
+import { type Content, type EndReason, type Obstacle, Saver, type SaveState } from './saver.ts';
+import { Uploads } from './uploads.ts';
 
 /**
  * An action that the person must take before saving continues. `code`: enter a code; `next` is the work that follows.
@@ -13,8 +14,6 @@ import { type Content, type Obstacle, Saver, type SaveState } from './saver.ts';
 export type Pause =
   | { type: 'code'; next: 'save' | 'compare' | 'nothing' }
   | { type: 'conflict'; conflicts: readonly Difference[]; merged: unknown; theirs: Draft };
-
-export type EndReason = 'locked' | 'submitted' | 'gone';
 
 interface DraftOptions {
   api: Api;
@@ -25,15 +24,16 @@ interface DraftOptions {
 }
 
 /** The component that shows the draft. */
-interface DraftView {
+export interface DraftView {
   /** Called after each change of the work. */
   changed(): void;
   /** Called after changes from another window were merged. */
   merged(): void;
+  /** Called after a file was sent and added to the form. */
+  sent(name: string): void;
 }
 
 const retryMs = 3_000;
-const warn = (event: Event) => event.preventDefault();
 
 export class DraftWork {
   content: Content;
@@ -41,11 +41,11 @@ export class DraftWork {
   pause: Pause | undefined;
   /** The receipt, after the form was submitted. */
   submission: Submission | undefined;
-  /** Uploads that have not ended. */
-  readonly uploads = new Set<Upload>();
+  readonly uploads: Uploads;
   readonly saver: Saver;
   readonly #options: DraftOptions;
   readonly #online = () => this.saver.retryNow();
+  readonly #warn = (event: Event) => event.preventDefault();
   #view: DraftView | undefined;
 
   constructor(options: DraftOptions) {
@@ -58,6 +58,15 @@ export class DraftWork {
       put: (next, etag, saveId) => api.put(formId, next, etag, saveId),
       onState: (state) => this.#enter(state),
       onBlocked: (reason) => this.#meet(reason),
+      newId,
+    });
+    this.uploads = new Uploads({
+      send: async (file, signal) => (await api.upload(formId, file, signal)).urn,
+      onSent: ({ path, file: { name }, isMultiple }, urn) => {
+        this.change(withFile(this.content, path, { urn, name, isMultiple }));
+        this.#view?.sent(name);
+      },
+      onChanged: () => this.#changed(),
       newId,
     });
     window.addEventListener('online', this.#online);
@@ -80,6 +89,12 @@ export class DraftWork {
     this.saver.change(content);
     // An upload that ends during a conflict changes the content, so the merge is repeated.
     if (this.pause?.type === 'conflict') this.#merge(this.pause.theirs);
+  }
+
+  /** Waits for the files that are being sent, then saves. */
+  async flush(): Promise<'saved' | 'unsent' | 'unsaved'> {
+    if (!(await this.uploads.settled())) return 'unsent';
+    return (await this.saver.flush()) ? 'saved' : 'unsaved';
   }
 
   submitted(submission: Submission): void {
@@ -111,18 +126,16 @@ export class DraftWork {
     );
   }
 
-  /** Ends the work. Drops unsaved changes. */
+  /** Ends the work. Drops unsaved changes and unsent files. */
   close(): void {
     this.saver.close();
+    this.uploads.discardAll();
     window.removeEventListener('online', this.#online);
-    window.removeEventListener('beforeunload', warn);
+    window.removeEventListener('beforeunload', this.#warn);
   }
 
-  /** Makes the browser warn before the page is closed, but only while changes are unsaved. */
   #enter(state: SaveState): void {
     this.state = state;
-    if (state === 'saved') window.removeEventListener('beforeunload', warn);
-    else window.addEventListener('beforeunload', warn);
     this.#changed();
   }
 
@@ -134,13 +147,19 @@ export class DraftWork {
 
   /** Reads and merges the data that another window has saved. */
   async #compare(): Promise<void> {
+    if (this.saver.isClosed) return;
     const { api, formId } = this.#options;
-    try {
-      this.#merge(await api.read(formId));
-    } catch (cause) {
-      if (cause instanceof ApiProblem && cause.status === 401) this.#wait({ type: 'code', next: 'compare' });
-      else if (!this.saver.isClosed) setTimeout(() => void this.#compare(), retryMs);
-    }
+    const theirs = await api.read(formId).catch((cause: unknown) => {
+      if (!this.saver.isClosed) this.#meetAtRead(cause instanceof ApiProblem ? cause : new ApiProblem(0));
+    });
+    if (theirs && !this.saver.isClosed) this.#merge(theirs);
+  }
+
+  #meetAtRead(problem: ApiProblem): void {
+    const end = endOf(problem);
+    if (end) this.#options.onEnd(end);
+    else if (problem.status === 401) this.#wait({ type: 'code', next: 'compare' });
+    else setTimeout(() => void this.#compare(), Math.max(retryMs, problem.retryAfterMs ?? 0));
   }
 
   /** Merges the data of another window. Asks the person only about answers that both windows have changed. */
@@ -166,7 +185,11 @@ export class DraftWork {
     this.#changed();
   }
 
+  /** Makes the browser warn before the page is closed, but only while changes are unsaved or files are unsent. */
   #changed(): void {
+    const isSafe = this.saver.isClosed || (this.state === 'saved' && this.uploads.all.length === 0);
+    if (isSafe) window.removeEventListener('beforeunload', this.#warn);
+    else window.addEventListener('beforeunload', this.#warn);
     this.#view?.changed();
   }
 }

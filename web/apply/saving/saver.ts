@@ -12,9 +12,11 @@ export type Outcome =
   | { type: 'retry'; afterMs?: number | undefined }
   /** The service rejected this data and saved nothing. A save of other data may succeed. */
   | { type: 'refused' }
-  | { type: 'conflict' | 'code' | 'locked' | 'submitted' | 'gone' };
+  | { type: Obstacle };
 
-export type Obstacle = 'conflict' | 'code' | 'locked' | 'submitted' | 'gone';
+/** Why a form can no longer be filled in. */
+export type EndReason = 'locked' | 'submitted' | 'gone';
+export type Obstacle = 'conflict' | 'code' | EndReason;
 
 /** `blocked` waits for a person; the other states end without a person's help. */
 export type SaveState = 'saved' | 'waiting' | 'saving' | 'offline' | 'blocked';

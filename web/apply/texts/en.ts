@@ -51,6 +51,8 @@ export const english = {
     doneText:
       'Your answers are saved. To go on, open the link in the email that we sent you. You can close this page now.',
     unsaved: 'Some answers are not saved yet. Stay on this page until they are saved.',
+    sending: 'Your files are being sent. Keep this page open until they are sent.',
+    unsent: 'A file could not be sent. Send it again, or go on without it.',
   },
   deletion: {
     button: 'Delete this draft',
@@ -117,7 +119,10 @@ export const english = {
     exists: 'You cannot start this form again. Use the link in the email that we sent you when you started it.',
     closed: 'This form is closed right now.',
     opens: (date: string) => `It opens on ${date}.`,
-    closes: (date: string) => `The last day is ${date}.`,
+    closes: (date: string) => `It closes on ${date}.`,
+    closedOn: (date: string) => `It closed on ${date}.`,
+    lastDay: (date: string) => `The last day is ${date}.`,
+    lastDayWas: (date: string) => `The last day was ${date}.`,
     unknown: 'We do not know this form',
     unknownText: 'Check the link. It may be old, or part of it may be missing.',
     failed: 'The page does not work right now',
@@ -159,6 +164,9 @@ export const english = {
     remove: (name: string) => `Remove ${name}`,
     tooLarge: (name: string) => `${name} is too large`,
     failed: (name: string) => `${name} could not be sent. Try again`,
+    running: (count: number) => `${count} file${count === 1 ? ' is' : 's are'} being sent. Keep this page open.`,
+    again: (name: string) => `Send ${name} again`,
+    without: (name: string) => `Go on without ${name}`,
   },
   errors: {
     missing: (label: string) => `Enter an answer for “${label}”`,

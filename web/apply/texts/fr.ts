@@ -53,6 +53,8 @@ export const french: EnglishTexts = {
     doneText:
       'Vos réponses sont enregistrées. Pour continuer, ouvrez le lien du courriel que nous vous avons envoyé. Vous pouvez fermer cette page.',
     unsaved: 'Des réponses ne sont pas encore enregistrées. Restez sur cette page jusqu’à ce qu’elles le soient.',
+    sending: 'Vos fichiers partent en ce moment. Gardez cette page ouverte jusqu’à la fin de l’envoi.',
+    unsent: 'Un fichier n’a pas pu être envoyé. Envoyez-le encore, ou continuez sans lui.',
   },
   deletion: {
     button: 'Supprimer ce brouillon',
@@ -121,7 +123,10 @@ export const french: EnglishTexts = {
       'Vous ne pouvez pas commencer ce formulaire de nouveau. Utilisez le lien du courriel que nous vous avons envoyé.',
     closed: 'Ce formulaire est fermé en ce moment.',
     opens: (date) => `Il ouvre le ${date}.`,
-    closes: (date) => `Le dernier jour est le ${date}.`,
+    closes: (date) => `Il ferme le ${date}.`,
+    closedOn: (date) => `Il a fermé le ${date}.`,
+    lastDay: (date) => `Le dernier jour est le ${date}.`,
+    lastDayWas: (date) => `Le dernier jour était le ${date}.`,
     unknown: 'Nous ne connaissons pas ce formulaire',
     unknownText: 'Vérifiez le lien. Il est peut-être ancien, ou il en manque une partie.',
     failed: 'La page ne fonctionne pas en ce moment',
@@ -163,6 +168,9 @@ export const french: EnglishTexts = {
     remove: (name) => `Retirer ${name}`,
     tooLarge: (name) => `${name} est trop gros`,
     failed: (name) => `${name} n’a pas pu être envoyé. Réessayez`,
+    running: (count) => `Envoi de ${count} fichier${s(count)} en cours. Gardez cette page ouverte.`,
+    again: (name) => `Envoyer ${name} encore une fois`,
+    without: (name) => `Continuer sans ${name}`,
   },
   errors: {
     missing: (label) => `Entrez une réponse pour « ${label} »`,

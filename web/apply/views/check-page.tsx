@@ -1,7 +1,7 @@
 // The summary before submission. Lists every problem of the form, including problems that only the service finds.
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorSummary, focusOn, type SummaryItem } from '../../shared/error-summary.tsx';
-import { ApiProblem, type Submission } from '../api.ts';
+import { ApiProblem, endOf, type Submission } from '../api.ts';
 import { idOf } from '../form-context.ts';
 import type { Field } from '../model/fields.ts';
 import { nameOf } from '../model/fields.ts';
@@ -10,6 +10,8 @@ import { messageFor } from '../model/messages.ts';
 import { fieldAt, fieldsOf, findingsFor, itemsOf } from '../model/questions.ts';
 import { summarized, withTitles } from '../model/titles.ts';
 import { newId } from '../new-id.ts';
+import type { EndReason } from '../saving/saver.ts';
+import type { Upload } from '../saving/uploads.ts';
 import { Answers } from './answers.tsx';
 import { Page } from './frame.tsx';
 import { LeaveButtons } from './leave-buttons.tsx';
@@ -17,17 +19,20 @@ import { problemText } from './problem-text.ts';
 import { SaveStateNote } from './save-state.tsx';
 import type { SharedProps } from './shared-props.ts';
 import { Steps, titleOf } from './steps.tsx';
+import { uploadNoteId } from './upload-note.tsx';
 
 interface CheckProps extends SharedProps {
   fields: readonly Field[];
   onSubmitted(submission: Submission): void;
-  onEnd(reason: 'locked' | 'submitted' | 'gone'): void;
+  onEnd(reason: EndReason): void;
   onLeft(): void;
 }
 
 interface Problem {
   text: string;
   field?: Field | undefined;
+  /** Id of the element that the problem is about, if it is not about a field. */
+  target?: string;
 }
 
 export function CheckPage(props: CheckProps) {
@@ -42,9 +47,9 @@ export function CheckPage(props: CheckProps) {
     focusOn(idOf(field.path));
   };
   const items = problems.map(
-    ({ text, field }): SummaryItem => ({
+    ({ text, field, target }): SummaryItem => ({
       text,
-      target: field && idOf(field.path),
+      target: field ? idOf(field.path) : target,
       onFollow: field && (() => follow(field)),
     }),
   );
@@ -77,7 +82,7 @@ export function CheckPage(props: CheckProps) {
         <button type="button" class="quiet" onClick={() => go(pages.length)}>
           {texts.back}
         </button>
-        <LeaveButtons flush={() => draft.work.saver.flush()} onLeft={props.onLeft} onDelete={() => go('delete')} />
+        <LeaveButtons flush={() => draft.work.flush()} onLeft={props.onLeft} onDelete={() => go('delete')} />
       </div>
       <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />
     </Page>
@@ -104,14 +109,18 @@ function useSubmission(props: CheckProps) {
     setProblems(found);
     setAttempt((last) => last + 1);
   };
+  const isShown = useIsShown();
   const send = async () => {
-    const found = findingsFor(form.data, fields, validator).flatMap(({ finding, field }) =>
+    setProblems([]);
+    const { uploads, saver } = draft.work;
+    if (!(await uploads.settled())) return fail(uploads.failed.map(ofUpload));
+    const found = findingsFor(draft.work.content.data, fields, validator).flatMap(({ finding, field }) =>
       field ? [{ field, text: messageFor(finding, field, texts) }] : [],
     );
     if (found.length > 0) return fail(found);
-    setProblems([]);
-    if (!(await draft.work.saver.flush())) return fail([{ text: texts.saved.offlineRead }]);
-    props.onSubmitted(await api.submit(formId, key.current));
+    if (!(await saver.flush())) return fail([{ text: texts.saved.offlineRead }]);
+    // A person who goes to another page while files are being sent may still change answers.
+    if (isShown.current) props.onSubmitted(await api.submit(formId, key.current));
   };
   const submit = async () => {
     if (isBusy) return;
@@ -124,14 +133,17 @@ function useSubmission(props: CheckProps) {
     setBusy(false);
   };
   const refused = (cause: unknown) => {
-    const status = cause instanceof ApiProblem ? cause.status : 0;
-    const { type = '', errors = [] } = cause instanceof ApiProblem ? cause : {};
+    const { status = 0, errors = [] } = cause instanceof ApiProblem ? cause : {};
+    const end = cause instanceof ApiProblem ? endOf(cause) : undefined;
     if (status === 401) draft.work.requireCode();
-    else if (status === 404 || status === 410) props.onEnd('gone');
-    else if (status === 409 && type !== 'intake-closed') props.onEnd(type === 'form-locked' ? 'locked' : 'submitted');
+    else if (end) props.onEnd(end);
     else if (status === 400 && errors.length > 0) fail(errors.map((error) => ofTheService(error.pointer)));
     else fail([{ text: problemText(cause, texts, texts.code.tooMany) }]);
   };
+  const ofUpload = ({ file, failure = 'failed' }: Upload): Problem => ({
+    text: texts.files[failure](file.name),
+    target: uploadNoteId,
+  });
   /** The service's own wording is meant for developers, so people see a different text. */
   const ofTheService = (pointer: string): Problem => {
     // The pointers of the service begin with /data.
@@ -140,4 +152,16 @@ function useSubmission(props: CheckProps) {
     return { field, text: texts.errors.other(field?.label ?? nameOf(path)) };
   };
   return { problems, attempt, isBusy, submit };
+}
+
+/** Returns a reference that is true until the component is removed from the page. */
+function useIsShown(): { readonly current: boolean } {
+  const isShown = useRef(true);
+  useEffect(
+    () => () => {
+      isShown.current = false;
+    },
+    [],
+  );
+  return isShown;
 }

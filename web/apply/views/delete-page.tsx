@@ -2,7 +2,7 @@
 // the last half hour, because the cookie of a form may have been left on a shared computer.
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
-import { ApiProblem } from '../api.ts';
+import { ApiProblem, endOf } from '../api.ts';
 import { Page } from './frame.tsx';
 import { problemText } from './problem-text.ts';
 import type { SharedProps } from './shared-props.ts';
@@ -19,10 +19,11 @@ export function DeletePage({ frame, form, draft, onKept, onDeleted, onEnd }: Del
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
   const refused = (cause: unknown) => {
-    const { status = 0, type = '' } = cause instanceof ApiProblem ? cause : {};
-    if (status === 401) draft.work.requireCode();
-    else if (status === 404 || status === 410) onDeleted();
-    else if (status === 409) onEnd(type === 'form-locked' ? 'locked' : 'submitted');
+    const problem = cause instanceof ApiProblem ? cause : new ApiProblem(0);
+    const end = endOf(problem);
+    if (problem.status === 401) draft.work.requireCode();
+    else if (end === 'gone') onDeleted();
+    else if (end) onEnd(end);
     else {
       setError(problemText(cause, texts, texts.code.tooMany));
       setAttempt((last) => last + 1);

@@ -5,12 +5,13 @@ import type { Api, Definition } from '../api.ts';
 import { Elements } from '../controls/element.tsx';
 import { type FormContext, FormProvider } from '../form-context.ts';
 import { type Place, pagesOf } from '../model/elements.ts';
-import { isObject, valueAt, withValueAt } from '../model/json.ts';
+import { isObject, withValueAt } from '../model/json.ts';
 import { fieldsOf, visiblePages } from '../model/questions.ts';
 import { withTitles } from '../model/titles.ts';
 import { createValidator } from '../model/validator.ts';
 import type { Registers } from '../registers.ts';
-import type { DraftWork, EndReason } from '../saving/draft-work.ts';
+import type { DraftWork } from '../saving/draft-work.ts';
+import type { EndReason } from '../saving/saver.ts';
 import { useDraft } from '../saving/use-draft.ts';
 import { textsOf } from '../texts/texts.ts';
 import { CheckPage } from './check-page.tsx';
@@ -42,18 +43,17 @@ export function FormPages(props: FormPagesProps) {
   const texts = textsOf(frame.language);
   const [announcement, announce] = useState('');
   const [errors, setErrors] = useState<ReadonlyMap<string, string>>(new Map());
-  const draft = useDraft(props.work, () => announce(texts.conflict.merged));
+  const draft = useDraft(props.work, {
+    merged: () => announce(texts.conflict.merged),
+    sent: (name) => announce(texts.files.uploaded(name)),
+  });
   const model = useModel(definition);
   const { data, files } = draft.content;
-  const changeFiles: FormContext['changeFiles'] = (path, work) => {
-    const latest = draft.work.content;
-    const next = work(valueAt(latest.data, path), latest.files);
-    draft.work.change({ data: withValueAt(latest.data, path, next.value), files: next.files });
-  };
+  const changeContent: FormContext['changeContent'] = (work) => draft.work.change(work(draft.work.content));
   const form: FormContext = {
-    ...{ formId, api, texts, data, files, errors, changeFiles, announce },
+    ...{ formId, api, texts, data, files, errors, changeContent, announce },
     uploads: draft.work.uploads,
-    change: (path, value) => changeFiles(path, (_present, latest) => ({ value, files: latest })),
+    change: (path, value) => changeContent((latest) => ({ ...latest, data: withValueAt(latest.data, path, value) })),
     registers: props.registers,
     language: frame.language,
     allowsFiles: definition.files,

@@ -2,24 +2,30 @@
 // that asks for confirmation.
 import { useState } from 'preact/hooks';
 import { useForm } from '../form-context.ts';
+import type { DraftWork } from '../saving/draft-work.ts';
 
 interface LeaveProps {
-  flush(): Promise<boolean>;
+  /** Sends the files and saves. */
+  flush(): ReturnType<DraftWork['flush']>;
   onLeft(): void;
   /** Undefined if there is no draft to delete. */
   onDelete?(): void;
 }
 
 export function LeaveButtons({ flush, onLeft, onDelete }: LeaveProps) {
-  const { texts, api, formId } = useForm();
-  const [isUnsaved, setUnsaved] = useState(false);
+  const { texts, api, formId, uploads } = useForm();
+  const [hint, setHint] = useState<'sending' | 'unsent' | 'unsaved'>();
+  // The note beside the save state may have been used since.
+  const isOver = hint === 'unsent' && uploads.failed.length === 0;
   const leave = async () => {
+    setHint(uploads.running.length > 0 ? 'sending' : undefined);
     try {
-      if (!(await flush())) return setUnsaved(true);
+      const outcome = await flush();
+      if (outcome !== 'saved') return setHint(outcome);
       await api.forget(formId);
       onLeft();
     } catch {
-      setUnsaved(true);
+      setHint('unsaved');
     }
   };
   return (
@@ -32,7 +38,7 @@ export function LeaveButtons({ flush, onLeft, onDelete }: LeaveProps) {
           {texts.deletion.button}
         </button>
       )}
-      <span role="status">{isUnsaved && texts.leave.unsaved}</span>
+      <span role="status">{hint && !isOver && texts.leave[hint]}</span>
     </>
   );
 }

@@ -6,14 +6,33 @@ import type { Texts } from '../texts/texts.ts';
 export function problemText(cause: unknown, texts: Texts, tooMany: (minutes: number) => string): string {
   if (!(cause instanceof ApiProblem) || cause.status === 0) return texts.saved.offlineRead;
   if (cause.type === 'intake-closed') return closedText(cause, texts);
-  if (cause.status === 409) return texts.states.exists;
+  if (cause.type === 'form-exists') return texts.states.exists;
   if (cause.status !== 429) return texts.states.failedText;
   return tooMany(Math.max(1, Math.ceil((cause.retryAfterMs ?? 60_000) / 60_000)));
 }
 
-function closedText({ opens, closes }: ApiProblem, { states, locale }: Texts): string {
-  const dates = [opens && states.opens(dateText(opens, locale)), closes && states.closes(dateText(closes, locale))];
-  return [states.closed, ...dates.filter(Boolean)].join(' ');
+/** The dates of the next window; if none is to come, the end of the last one. */
+function closedText({ opens, closes, date }: ApiProblem, { states, locale }: Texts): string {
+  const isToCome = (moment: Date) => date === undefined || moment > date;
+  const start = opens === undefined ? undefined : new Date(opens);
+  const end = closes === undefined ? undefined : new Date(closes);
+  const starts = start && isToCome(start) && states.opens(momentText(start, locale));
+  return [states.closed, starts, end && endText(end, states, locale, isToCome(end))].filter(Boolean).join(' ');
+}
+
+/** `end` is exclusive: if it is midnight, the last day is the day before. */
+function endText(end: Date, states: Texts['states'], locale: string, isToCome: boolean): string {
+  if (!isMidnight(end)) return (isToCome ? states.closes : states.closedOn)(momentText(end, locale));
+  const lastDay = new Date(end.getTime() - 1).toISOString();
+  return (isToCome ? states.lastDay : states.lastDayWas)(dateText(lastDay, locale));
+}
+
+const isMidnight = (date: Date) => date.getHours() === 0 && date.getMinutes() === 0;
+
+/** A day in words, and the time of day if it is not midnight. */
+function momentText(date: Date, locale: string): string {
+  const time = isMidnight(date) ? {} : ({ timeStyle: 'short', hourCycle: 'h23' } as const);
+  return date.toLocaleString(locale, { dateStyle: 'long', ...time });
 }
 
 /** A day in words. `date` is an ISO 8601 text. */

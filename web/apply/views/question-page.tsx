@@ -59,7 +59,7 @@ export function QuestionPage(props: QuestionProps) {
               {texts.back}
             </button>
           )}
-          <LeaveButtons flush={() => draft.work.saver.flush()} onLeft={props.onLeft} onDelete={() => go('delete')} />
+          <LeaveButtons flush={() => draft.work.flush()} onLeft={props.onLeft} onDelete={() => go('delete')} />
         </div>
       </form>
       <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />

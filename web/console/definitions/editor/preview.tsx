@@ -8,6 +8,7 @@ import { type Place, pagesOf } from '../../../apply/model/elements.ts';
 import { isObject, withValueAt } from '../../../apply/model/json.ts';
 import { visiblePages } from '../../../apply/model/questions.ts';
 import { createRegisters } from '../../../apply/registers.ts';
+import { Uploads } from '../../../apply/saving/uploads.ts';
 import { textsOf } from '../../../apply/texts/texts.ts';
 import { path } from '../../api/request.ts';
 import { send } from '../../api/send.ts';
@@ -17,6 +18,9 @@ import type { Definition } from '../definition.ts';
 const registers = createRegisters({
   entries: (name) => send({ target: 'form-service', path: path`/form/v1/registers/${name}/entries` }),
 });
+
+const nothing = () => undefined;
+const uploads = new Uploads({ send: async () => '', onSent: nothing, onChanged: nothing, newId: () => '' });
 
 export function Preview({ definition: { dataSchema, uiSchema } }: { definition: Definition }) {
   const [data, setData] = useState<unknown>({});
@@ -30,8 +34,8 @@ export function Preview({ definition: { dataSchema, uiSchema } }: { definition: 
     api: {} as Api,
     registers,
     errors: new Map(),
-    uploads: new Set(),
-    changeFiles: () => undefined,
+    uploads,
+    changeContent: () => undefined,
     change: (at, value) => setData((latest: unknown) => withValueAt(latest, at, value)),
     announce: () => undefined,
     show: (elements, place) => <Elements elements={elements} place={place} />,
