@@ -36,8 +36,7 @@ export const questions: Readonly<Record<string, string>> = {
   formgate_forms: 'How many forms are there, by status?',
   formgate_form_transitions_total: 'How many forms are created, submitted and otherwise changed?',
   formgate_codes_total: 'Do codes arrive, and are they accepted?',
-  formgate_suppressed_notices_total:
-    'How many mails about created drafts were suppressed, for example because of abuse?',
+  formgate_suppressed_notices_total: 'How many mails about forms were suppressed, for example because of abuse?',
   formgate_schema_suspensions_total: 'Is a data schema too expensive to validate?',
   formgate_address_index_complete: 'Does the search by address find every form yet?',
   formgate_outbox_undelivered: 'How many events and notices wait for their delivery?',

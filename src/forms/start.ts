@@ -34,7 +34,8 @@ import { createDefinitionServices } from './definitions/services.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
 import { createExpiryDates, createFindPolicy, type FindPolicy } from './expiry/dates.ts';
 import { formMigrations } from './expiry/migrations.ts';
-import { createFormAccess, largeCreates } from './forms/access.ts';
+import { createFormAccess } from './forms/access.ts';
+import { creationLimits } from './forms/creation-limits.ts';
 import { createCreationStore } from './forms/creation-store.ts';
 import { createDataStore } from './forms/data-store.ts';
 import { createFormMetrics } from './forms/form-metrics.ts';
@@ -203,7 +204,7 @@ function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<
       clock,
     },
     forms: {
-      ...{ bearer: ownBearer, tenant: callTenant(tenants), changed, largeCreates: largeCreates(limits) },
+      ...{ bearer: ownBearer, tenant: callTenant(tenants), changed, ...creationLimits(limits) },
       ...createFormServices(base, pool, outbox),
     },
     definitions: { ...guards, ...createDefinitionServices({ ...base, configuration: platform.configuration, limits }) },
@@ -222,17 +223,16 @@ function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<
 }
 
 function createFormServices(base: Base, pool: SharedPool, { subscribeNow }: Outbox) {
-  const { config, platform, validator, urns, metrics, clock, log } = base;
-  const { notifications } = platform;
-  const onTransition = createFormMetrics(metrics);
-  const forms = createFormStore(pool, onTransition);
-  const codes = createCodeStore(pool);
-  const hashes = createCodeHashes(config.CODE_KEY);
+  const { config, validator, urns, metrics, clock, log } = base;
+  const { notifications } = base.platform;
+  const counts = { onTransition: createFormMetrics(metrics), onSuppressed: createNoticeMetrics(metrics) };
+  const forms = createFormStore(pool, counts);
+  const [codes, hashes] = [createCodeStore(pool), createCodeHashes(config.CODE_KEY)];
   const codeLifetime = config.CODE_LIFETIME;
   return {
     forms,
     formData: createDataStore(pool),
-    creation: createCreationStore(pool, { onTransition, onSuppressed: createNoticeMetrics(metrics) }),
+    creation: createCreationStore(pool, counts),
     list: createFormList(pool),
     expiryDates: createExpiryDates(base.findPolicy),
     access: createFormAccess({ forms, definitions: base.definitions, clock }),

@@ -3,7 +3,7 @@
 import { MemoryStore } from 'express-session';
 import { type FormsRoutesOptions, formsRoutes } from '../../src/forms/app.ts';
 import { createApplyGuards } from '../../src/forms/apply/guards.ts';
-import { largeCreates } from '../../src/forms/forms/access.ts';
+import { creationLimits } from '../../src/forms/forms/creation-limits.ts';
 import { createDataBody } from '../../src/forms/forms/schema.ts';
 import { pageNames } from '../../src/forms/pages/page.ts';
 import { createRegisterGuards } from '../../src/forms/registers/policy.ts';
@@ -48,7 +48,7 @@ function formServiceRoutes(): Route[] {
     about: {},
     apply: { guards: applyGuards },
     definitions: { ...registerGuards, checks: limiter('definition-checks') },
-    forms: { ...signedIn('form-service'), largeCreates: largeCreates(limits), dataBody: createDataBody('urn:example') },
+    forms: { ...signedIn('form-service'), ...creationLimits(limits), dataBody: createDataBody('urn:example') },
     operations: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     pages: { pages: pageNames },
     quarantine: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },

@@ -58,7 +58,13 @@ export async function startCodeWorld() {
     const id = randomUUID();
     const form: Form = {
       ...{ id, tenantId, definitionId: 'permit', status: 'Draft', created: now(), issuer: 'core' },
-      ...{ createdBy: { id: 'kiosk', name: 'Kiosk' }, anonymousApplicant: true, lastAccessed: now(), locked: null },
+      ...{
+        createdBy: { id: 'kiosk', name: 'Kiosk' },
+        anonymousApplicant: true,
+        forAnother: false,
+        lastAccessed: now(),
+        locked: null,
+      },
       ...{ applicant: emailTo(`${id}@example.org`), subscriberId: `subscriber of ${id}`, submitted: null, held: false },
       ...{ holdReason: null, heldBy: null, revision: '1' },
       ...changes,

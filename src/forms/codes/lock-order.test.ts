@@ -51,6 +51,7 @@ async function draft(address: string): Promise<string> {
     forAnother: false,
     onePerApplicant: false,
     noticeHashes: [hashOf(address)],
+    isBudgeted: false,
     addressHashes: [],
   };
   await createCreationStore(shared).create({ ...form, ...kinds, applicant: { channels } }, undefined);

@@ -10,7 +10,13 @@ const later = (from: Date, days: number) => new Date(from.getTime() + days * day
 
 const form = (changes: Partial<Form> = {}): Form => ({
   ...{ id: '0198b8a0-0000-7000-8000-000000000001', tenantId: 'urn:tenant', definitionId: 'permit', status: 'Draft' },
-  ...{ created: accessed, createdBy: { id: 'carla', name: 'Carla' }, issuer: 'core', anonymousApplicant: true },
+  ...{
+    created: accessed,
+    createdBy: { id: 'carla', name: 'Carla' },
+    issuer: 'core',
+    anonymousApplicant: true,
+    forAnother: false,
+  },
   ...{ applicant: { channels: [] }, subscriberId: null, lastAccessed: accessed, locked: null, submitted: null },
   ...{ held: false, holdReason: null, heldBy: null, revision: '1' },
   ...changes,

@@ -19,7 +19,13 @@ const caller = (subject: string, ...roles: string[]): Caller => ({
 const formId = '0198b8a0-0000-7000-8000-00000000000a';
 const form: Form = {
   ...{ id: formId, tenantId: demo.id, definitionId: 'permit', status: 'Draft' },
-  ...{ created: new Date(0), createdBy: { id: 'carla', name: 'Carla' }, issuer, anonymousApplicant: false },
+  ...{
+    created: new Date(0),
+    createdBy: { id: 'carla', name: 'Carla' },
+    issuer,
+    anonymousApplicant: false,
+    forAnother: false,
+  },
   ...{ applicant: { channels: [] }, subscriberId: null, lastAccessed: new Date(0), locked: null, submitted: null },
   ...{ held: false, holdReason: null, heldBy: null, revision: '1' },
 };

@@ -5,16 +5,14 @@ import type { Request, Response } from 'express';
 import type { Caller } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Guard } from '../../service/http/http-app.ts';
-import { hasBody } from '../../service/http/json-body.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
-import { type RateLimits, rateLimit } from '../../service/limits/rate-limit.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
 import type { Action, FormRole } from './catalogue.ts';
 import type { Form } from './form.ts';
 import { decide, intakeRole, needsDefinition, refuseDeleted } from './policy.ts';
-import { formParams, smallBody } from './schema.ts';
+import { formParams } from './schema.ts';
 import type { FormKey, FormStore } from './store.ts';
 
 /** The requested form and the caller. */
@@ -101,29 +99,6 @@ export function codeOf(request: Request, inQuery: string | undefined): string | 
   const code = (request.get('x-form-code') ?? inQuery ?? '').trim();
   if (code.length > 64) throw invalidRequest([{ pointer: '/headers/x-form-code', detail: 'is too long' }]);
   return code === '' ? undefined : code;
-}
-
-/**
- * A guard that limits how many large bodies a caller may send to create forms. The body names the definition, so access
- * cannot be decided before the body is read. Intake applications are not limited, because they may also send large
- * bodies in saves, whose access is not checked before the body is read.
- */
-export function largeCreates(limits: RateLimits): Guard {
-  const limiter = limits.local({ name: 'large-creates', most: 30, window: 60_000 });
-  const limit = rateLimit(limiter, ({ locals: { caller } }) => `${caller?.issuer}\0${caller?.subject}`);
-  return {
-    name: limit.name,
-    check(request, response) {
-      if (mayBeLarge(request) && !callerOf(response).roles.has(intakeRole)) return limit.check(request, response);
-    },
-  };
-}
-
-/** True if the headers do not prove that the body is small. A compressed or chunked body may be large. */
-function mayBeLarge(request: Request): boolean {
-  if (!hasBody(request)) return false;
-  const { 'content-length': length, 'content-encoding': encoding } = request.headers;
-  return length === undefined || encoding !== undefined || Number(length) > smallBody;
 }
 
 /**

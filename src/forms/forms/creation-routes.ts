@@ -10,15 +10,9 @@ import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import type { NewForm } from './creation-store.ts';
-import {
-  type Applicant,
-  type ApplicantInput,
-  addressAsProblem,
-  createdView,
-  normaliseApplicant,
-  noticeChannels,
-} from './form.ts';
+import { type Applicant, type ApplicantInput, addressAsProblem, createdView, normaliseApplicant } from './form.ts';
 import { createClaim, type IdempotencyClaim } from './idempotency.ts';
+import { isBudgeted, noticeHashes } from './notice-budget.ts';
 import { type CreatingRole, decideCreate, requireOpenIntake } from './policy.ts';
 import { createdForm, failures } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
@@ -52,7 +46,10 @@ export function createFormRoute(options: FormRoutesOptions): Route {
           'The definition cannot be used, the applicant already has a form of it (`formId`), codes cannot be sent to any channel of an applicant without an account, or the definition takes no applications now (`opens`, `closes`)',
       },
       422: { description: 'The idempotency key was used with another body' },
-      429: { description: 'The caller sent too many large bodies', headers: { 'Retry-After': 'Seconds' } },
+      429: {
+        description: 'The caller created too many forms, or sent too many large bodies',
+        headers: { 'Retry-After': 'Seconds' },
+      },
       ...failures,
     },
     handle: (input, request, response) =>
@@ -67,7 +64,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** A form that has passed all checks except those of `requireCreatable`. */
+/** A form that has passed all checks except those of `countCreatable`. */
 interface Prepared {
   form: NewForm;
   claim: IdempotencyClaim | undefined;
@@ -108,33 +105,44 @@ async function prepare(
     forAnother: role === 'clerk',
     onePerApplicant: role === 'applicant' && definition.oneFormPerApplicant,
     applicant,
-    noticeHashes: noticeChannels(applicant).map((channel) => options.hashes.address(tenantId, channel)),
+    noticeHashes: noticeHashes(options.hashes, { tenantId, applicant }),
+    isBudgeted: isBudgeted(caller, role, { applicant, forAnother: role === 'clerk' }),
     addressHashes: options.addresses.hashes.all(tenantId, applicant.channels),
   };
   return { form, claim, caller, definition };
 }
 
 /**
- * Creates the form. A repeated request gets the first response again, even if the form could no longer be created.
+ * Creates the form. A repeated request gets the first response again, even if the form could no longer be created. Only
+ * created forms count towards the caller's limit.
  */
 async function createOnce(options: FormRoutesOptions, prepared: Prepared): Promise<{ id: string }> {
   const { form, claim } = prepared;
+  let uncount: () => void;
   try {
-    await requireCreatable(options, prepared);
+    uncount = await countCreatable(options, prepared);
   } catch (error) {
     const first = claim && (await options.findResponse(claim));
     if (first) return first;
     throw error;
   }
-  return create(options, form, claim);
+  const response = await create(options, form, claim).catch((error: unknown) => {
+    uncount();
+    throw error;
+  });
+  if (response.id !== form.id) uncount();
+  return response;
 }
 
-async function requireCreatable(options: FormRoutesOptions, { form, caller, definition }: Prepared): Promise<void> {
+/** Checks that the form can be created, and counts it. Returns a function that takes the count back. */
+async function countCreatable(options: FormRoutesOptions, prepared: Prepared): Promise<() => void> {
+  const { form, caller, definition } = prepared;
   requireOpenIntake(caller, definition, form.created);
   // Without a code, an applicant without an account could never read the draft.
   if (form.anonymousApplicant) options.verification.requireChannel(form.applicant);
   const formOfSchema = { tenantId: form.tenantId, formId: form.id };
   if (form.status === 'Submitted') await options.validator.requireValid(formOfSchema, definition, form.data ?? '{}');
+  return options.countCreate(caller);
 }
 
 function applicantOf(role: CreatingRole, caller: Caller, given: ApplicantInput | undefined): Applicant {

@@ -3,9 +3,9 @@
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
 import type { Form } from './form.ts';
-import type { Transition } from './form-metrics.ts';
 import type { IdempotencyRecord } from './idempotency.ts';
-import { recordSql, recordValues } from './store.ts';
+import { countNoticeSql, isOverBudget, suppressedFacts } from './notice-budget.ts';
+import { type FormCounts, recordSql, recordValues } from './store.ts';
 
 export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' | 'created' | 'createdBy' | 'issuer'> {
   anonymousApplicant: boolean;
@@ -19,39 +19,12 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
   /** True if the definition allows this creator only one form. */
   onePerApplicant: boolean;
   applicant: Form['applicant'];
-  /** HMACs of the addresses to which the mail about the created draft may be sent. */
+  /** HMACs of the addresses to which notices about the form may be sent. */
   noticeHashes: Buffer[];
+  /** True if the budgets of the addresses also decide about the notices after `form-created`. */
+  isBudgeted: boolean;
   /** HMACs of all addresses of the applicant, for the search by address. */
   addressHashes: Buffer[];
-}
-
-/**
- * Inserts or updates one row for each address ($17) that may get a mail now ($9). The limits count mails with codes,
- * and mails about other created drafts. The statement locks existing rows, so that only one of several concurrent
- * requests sends a mail.
- */
-const noticeSql = `
-INSERT INTO created_notices AS known (address_hash, latest, sent)
-SELECT hash, $9, ARRAY[$9::timestamptz] FROM form, unnest($17::bytea[]) AS hash
-WHERE ${codesLeft('hash', '0')}
-ORDER BY hash
-ON CONFLICT (address_hash) DO UPDATE SET latest = excluded.latest,
-  sent = excluded.sent || ARRAY(SELECT moment FROM unnest(known.sent) AS moment WHERE ${lastHour('moment')})
-WHERE known.latest <= $9 - interval '1 minute'
-  AND ${codesLeft('known.address_hash', `(SELECT count(*) FROM unnest(known.sent) AS moment WHERE ${lastHour('moment')})`)}
-RETURNING address_hash`;
-
-function lastHour(moment: string): string {
-  return `${moment} > $9 - interval '1 hour'`;
-}
-
-/**
- * Returns SQL that is true if an address got no code in the last minute, and fewer than five codes and other mails in
- * the last hour. `others` is SQL for the number of the other mails.
- */
-function codesLeft(hash: string, others: string): string {
-  return `(SELECT count(*) + ${others} < 5 AND coalesce(max(c.sent) <= $9 - interval '1 minute', true)
-    FROM code_sends c WHERE c.address_hash = ${hash} AND ${lastHour('c.sent')})`;
 }
 
 // Creates the form only if the idempotency key is unused. Waits for a concurrent request with the same key.
@@ -75,12 +48,12 @@ WITH existing AS (
 ), addresses AS (
   INSERT INTO applicant_addresses (form_id, address_hash) SELECT id, hash FROM form, unnest($21::bytea[]) AS hash
 ), notice AS (
-  ${noticeSql}
+  ${countNoticeSql({ source: 'form', hashes: '$17', now: '$9', paused: "$18 = 'Draft'" })}
 ), judged AS (
-  SELECT id, $18 = 'Draft' AND (SELECT count(*) FROM notice) < cardinality($17::bytea[]) AS suppressed FROM form
+  SELECT id, ($18 = 'Draft' OR $25) AND ${isOverBudget('$17')} AS suppressed FROM form
 ), events AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
-  SELECT judged.id, $1, rows.kind, rows.facts || CASE WHEN suppressed THEN '{"noticeSuppressed":true}'::jsonb ELSE '{}' END,
+  SELECT judged.id, $1, rows.kind, rows.facts || ${suppressedFacts("suppressed OR (rows.kind = 'subscribe' AND $25)")},
     $9, $9, $22, $23
   FROM judged CROSS JOIN LATERAL (VALUES
     (1, 'subscribe', jsonb_build_object('definitionId', $10::text)),
@@ -95,18 +68,13 @@ SELECT suppressed FROM judged`;
 
 export type CreationStore = ReturnType<typeof createCreationStore>;
 
-/** `onSuppressed` is called for each created draft whose mail is not sent because of a limit. */
-export interface CreationCounts {
-  onSuppressed?(): void;
-  onTransition?(transition: Transition): void;
-}
-
-export function createCreationStore(pool: SharedPool, { onSuppressed, onTransition }: CreationCounts = {}) {
+export function createCreationStore(pool: SharedPool, { onSuppressed, onTransition }: FormCounts = {}) {
   return {
     /**
      * Creates the form and writes the outbox rows `subscribe` (if the applicant has a channel) and `form-created` or
      * `form-submitted`. The mail of `form-created` is suppressed if an address got a mail within the last minute, or
-     * five within the last hour. The mail of `form-submitted` counts towards these limits, but is never suppressed.
+     * five within the last hour. The mail of `form-submitted` counts as well, and is suppressed only after five mails,
+     * and only if the form is budgeted.
      * Returns false if no form was created, either because the idempotency key was used or because the creator already
      * has a form of the definition.
      */
@@ -117,7 +85,7 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
         ...[form.definitionId, form.issuer, form.createdBy, form.anonymousApplicant, form.applicant],
         ...[onePerApplicant, record?.expired, noticeHashes, form.status, form.data, form.files, addressHashes],
         ...storedOrigin(),
-        form.forAnother,
+        ...[form.forAnother, form.isBudgeted],
       ];
       try {
         const claim = { tenant: tenantId, member: id };

@@ -45,6 +45,8 @@ export interface Form {
   issuer: string;
   /** True if an intake application created the form for an applicant without an account. */
   anonymousApplicant: boolean;
+  /** True if a clerk entered the form for someone else. */
+  forAnother: boolean;
   applicant: Applicant;
   /** The subscriber's id at the notification service. Null until the outbox row `subscribe` is delivered. */
   subscriberId: string | null;

@@ -17,6 +17,7 @@ import {
 import { type Form, formView } from './form.ts';
 import type { Author, Pseudonyms } from './history.ts';
 import { createClaim, type IdempotencyClaim } from './idempotency.ts';
+import { budgetsOf } from './notice-budget.ts';
 import { requireOpenIntake } from './policy.ts';
 import { formFailures, operationResponse, sentCode } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
@@ -148,7 +149,8 @@ async function submitOnce(
     const actor = { id: caller.subject, name: caller.name };
     const by = authorOf(formRequest, authorized.role, options.pseudonyms);
     const change = { tenantId, formId, actor, now, by, operation: 'submit' as const, revision: found.revision };
-    if (!(await forms.move({ ...change, record: claim && { ...claim, response } }))) continue;
+    const budgets = budgetsOf(options.hashes, caller, authorized);
+    if (!(await forms.move({ ...change, budgets, record: claim && { ...claim, response } }))) continue;
     options.changed();
     return response;
   }

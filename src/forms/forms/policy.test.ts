@@ -32,7 +32,7 @@ type Who = keyof typeof people;
 
 const form = (status: Form['status'], anonymousApplicant = false): Form => ({
   ...{ id: '0198b8a0-0000-7000-8000-000000000001', tenantId: 'urn:tenant', definitionId: 'permit', status },
-  ...{ created: new Date(0), createdBy: { id: 'carla', name: 'Carla' }, issuer, anonymousApplicant },
+  ...{ created: new Date(0), createdBy: { id: 'carla', name: 'Carla' }, issuer, anonymousApplicant, forAnother: false },
   ...{ applicant: { channels: [] }, subscriberId: null, lastAccessed: new Date(0), locked: null, submitted: null },
   ...{ held: false, holdReason: null, heldBy: null, revision: '1' },
 });

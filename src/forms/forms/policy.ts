@@ -10,6 +10,11 @@ import type { Form, Tombstone } from './form.ts';
 export const adminRole = 'form-admin';
 export const intakeRole = 'intake-application';
 
+/** True if the caller is a person who signed in, not an application. */
+export function isPerson({ roles, isServiceAccount }: Caller): boolean {
+  return !roles.has(intakeRole) && !isServiceAccount;
+}
+
 /** The roles that a definition names for its callers. */
 export interface DefinitionRoles {
   applicantRoles: readonly string[];

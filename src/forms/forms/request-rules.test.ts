@@ -1,11 +1,13 @@
-// Tests from which part of a request the service reads a code, and how many large bodies a caller may send.
+// Tests from which part of a request the service reads a code, how many large bodies a caller may send, and how many
+// forms a caller may create.
 import { describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createExchange, refusal } from '../../../test/support/express-exchange.ts';
 import type { Caller } from '../../service/auth/identity.ts';
 import { createRateLimits } from '../../service/limits/rate-limit.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
-import { codeOf, largeCreates } from './access.ts';
+import { codeOf } from './access.ts';
+import { creationLimits, largeCreates } from './creation-limits.ts';
 
 const issuer = 'https://access.example.org/auth/realms/demo';
 const caller = (subject: string, ...roles: string[]): Caller => ({
@@ -99,5 +101,53 @@ describe('creates with large bodies', () => {
     await spend({ ...creator, issuer: 'https://a.example/realms/x', subject: 'y' });
     const other = { ...creator, issuer: 'https://a.example/realms/', subject: 'xy' };
     expect(await send({ 'content-length': '16385' }, other)).toBe('passes');
+  });
+});
+
+describe('created forms', () => {
+  function createCounter() {
+    let moment = 0;
+    const { log } = captureLog();
+    const limits = createRateLimits({ clock: () => new Date(moment), log, metrics: createMetrics() });
+    const { countCreate } = creationLimits(limits);
+    return {
+      countCreate,
+      spend: (who: Caller) => Array.from({ length: 60 }, () => countCreate(who)),
+      advance: (milliseconds: number) => {
+        moment += milliseconds;
+      },
+    };
+  }
+  const tooMany = (seconds: number) =>
+    expect.objectContaining({ slug: 'too-many-requests', headers: { 'Retry-After': String(seconds) } });
+
+  it('are limited to sixty an hour, with the wait until the hour is over', () => {
+    const { countCreate, spend, advance } = createCounter();
+    spend(creator);
+    advance(3_000_000);
+    expect(() => countCreate(creator)).toThrow(tooMany(600));
+    advance(600_000);
+    spend(creator);
+    expect(() => countCreate(creator)).toThrow(tooMany(3_600));
+  });
+
+  it('do not count if their count is taken back', () => {
+    const { countCreate, spend } = createCounter();
+    const [uncount] = spend(creator);
+    expect(() => countCreate(creator)).toThrow(tooMany(3_600));
+    uncount?.();
+    countCreate(creator);
+    expect(() => countCreate(creator)).toThrow(tooMany(3_600));
+  });
+
+  it('are counted for each person, clerks included, and not for intake applications and service accounts', () => {
+    const { countCreate, spend } = createCounter();
+    const clerk = caller('carla', 'clerk');
+    spend(clerk);
+    expect(() => countCreate(clerk)).toThrow(tooMany(3_600));
+    countCreate(caller('otto', 'clerk'));
+    countCreate({ ...clerk, issuer: 'https://other.example.org' });
+    countCreate(caller('carla', 'intake-application'));
+    countCreate({ ...clerk, isServiceAccount: true });
   });
 });

@@ -11,19 +11,21 @@ import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import type { ReadExpiryDates } from '../expiry/dates.ts';
 import { codeOf, type FormAccess, type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import { describeAction } from './catalogue.ts';
+import type { CreationLimits } from './creation-limits.ts';
 import type { CreationStore } from './creation-store.ts';
 import type { DataStore } from './data-store.ts';
 import { formView } from './form.ts';
 import type { Pseudonyms } from './history.ts';
 import type { FindResponse } from './idempotency.ts';
 import type { FormList } from './list-store.ts';
+import { budgetsOf } from './notice-budget.ts';
 import { statusesOf } from './policy.ts';
 import { failures, formFailures, form as formResponse } from './responses.ts';
 import { codeQuery, type createDataBody, formParams, tenantQuery } from './schema.ts';
 import type { FormStore } from './store.ts';
 
 /** The dependencies of the routes for forms, form data and operations. */
-export interface FormRoutesOptions {
+export interface FormRoutesOptions extends CreationLimits {
   /** Accepts tokens issued for this service. */
   bearer: Guard;
   tenant: Guard;
@@ -44,8 +46,6 @@ export interface FormRoutesOptions {
   /** The key of the HMACs of idempotency keys and bodies. */
   secret: string;
   dataBody: ReturnType<typeof createDataBody>;
-  /** Limits large bodies of creation requests, because they are read before access is decided. */
-  largeCreates: Guard;
   clock: Clock;
   log: Logger;
   /** Called after each commit that wrote to the outbox. */
@@ -106,7 +106,7 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
 }
 
 async function remove(
-  { access, forms, verification, clock, changed }: FormRoutesOptions,
+  { access, forms, verification, hashes, clock, changed }: FormRoutesOptions,
   formRequest: FormRequest,
   code: string | undefined,
 ): Promise<void> {
@@ -120,7 +120,8 @@ async function remove(
     }
     if (form.held) throw new Problem('form-held', 'The form is on hold; an administrator can release it.');
     const statuses = statusesOf('delete', role);
-    if (await forms.remove({ tenantId, formId, actor, now: clock(), statuses })) return changed();
+    const budgets = budgetsOf(hashes, caller, { form, role });
+    if (await forms.remove({ tenantId, formId, actor, now: clock(), statuses, budgets })) return changed();
   }
   throw keepsChanging();
 }

@@ -48,6 +48,7 @@ function newForm(changes: Partial<NewForm> = {}): NewForm {
     onePerApplicant: false,
     applicant: { addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] },
     noticeHashes: [],
+    isBudgeted: false,
     addressHashes: [],
     ...changes,
   };

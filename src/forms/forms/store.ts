@@ -17,6 +17,7 @@ import type { Form, Person, Tombstone } from './form.ts';
 import type { Transition } from './form-metrics.ts';
 import { type Author, appendSql, type HistoryRow } from './history.ts';
 import type { IdempotencyRecord } from './idempotency.ts';
+import { countNoticeSql, isOverBudget, isUnheardOf, suppressedFacts } from './notice-budget.ts';
 
 export interface FormKey {
   tenantId: string;
@@ -34,15 +35,26 @@ export interface RecordedChange extends Change {
   by: Author;
 }
 
+/** HMACs of the addresses whose budgets decide whether a notice is sent. Without them, it is sent in any case. */
+interface Budgeted {
+  budgets?: Buffer[] | undefined;
+}
+
+interface Move extends RecordedChange, Budgeted {
+  operation: MoveOperation;
+  revision?: string;
+  record?: IdempotencyRecord | undefined;
+}
+
 export interface Hold {
   reason?: string | undefined;
 }
 
 /** The columns of a form without its form data, which this module handles only as text. */
 export const formColumns = `id, tenant_id AS "tenantId", definition_id AS "definitionId", status, created,
-  created_by AS "createdBy", created_by_issuer AS issuer, anonymous_applicant AS "anonymousApplicant", applicant,
-  subscriber_id AS "subscriberId", last_accessed AS "lastAccessed", locked, submitted, held, hold_reason AS "holdReason",
-  held_by AS "heldBy", revision`;
+  created_by AS "createdBy", created_by_issuer AS issuer, anonymous_applicant AS "anonymousApplicant",
+  for_another AS "forAnother", applicant, subscriber_id AS "subscriberId", last_accessed AS "lastAccessed", locked, submitted,
+  held, hold_reason AS "holdReason", held_by AS "heldBy", revision`;
 
 /**
  * Returns SQL that inserts the idempotency record in $1 to $9, or replaces an expired one. $5, the hash of the key, is
@@ -71,12 +83,17 @@ WITH form AS (
   RETURNING ${formColumns}
 ), record AS (
   ${recordSql('FROM form WHERE $5::bytea IS NOT NULL')}
+), notice AS (
+  ${countNoticeSql({ source: 'form', hashes: '$21', now: '$9', paused: 'false' })}
+), judged AS (
+  SELECT form.*, ${isOverBudget('$21')} AS suppressed FROM form
 ), event AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
-  SELECT id, "tenantId", $13, jsonb_build_object('definitionId', "definitionId", 'actor', $10::jsonb), $9, $9, $19, $20
-  FROM form
+  SELECT id, "tenantId", $13, jsonb_build_object('definitionId', "definitionId", 'actor', $10::jsonb)
+    || ${suppressedFacts('suppressed')}, $9, $9, $19, $20
+  FROM judged
 )
-SELECT * FROM form`;
+SELECT * FROM judged`;
 
 const restartSql = (status: ExpiringStatus) => {
   const { since } = statuses[status].expiry;
@@ -102,19 +119,40 @@ WHERE id = $1 AND tenant_id = $2`;
 
 const removeSql = `
 WITH due AS MATERIALIZED (
-  SELECT id, true AS notified FROM forms
+  SELECT id, true AS notified, ${isUnheardOf} AS unheard FROM forms
   WHERE id = $1 AND tenant_id = $2 AND NOT held AND status = ANY($4) FOR UPDATE
-), ${deletionSql('$3')}, told AS (
+), ${deletionSql('$3')}, notice AS (
+  ${countNoticeSql({ source: '(SELECT FROM due WHERE NOT unheard) AS heard', hashes: '$8', now: '$3', paused: 'true' })}
+), judged AS (
+  SELECT id, unheard OR ${isOverBudget('$8')} AS suppressed FROM due
+), told AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
-  SELECT id, tenant_id, 'form-deleted', ${deletionFacts('$5')}, $3, $3, $6, $7 FROM gone
+  SELECT id, tenant_id, 'form-deleted', ${deletionFacts('$5')} || ${suppressedFacts('suppressed')}, $3, $3, $6, $7
+  FROM gone JOIN judged USING (id)
 )
-SELECT id FROM gone`;
+SELECT suppressed FROM gone JOIN judged USING (id)`;
+
+interface Judged {
+  suppressed: boolean;
+}
 
 export type FormStore = ReturnType<typeof createFormStore>;
 
-/** `onTransition` is called after each commit that changed a status or deleted a form. */
-export function createFormStore(pool: SharedPool, onTransition: (transition: Transition) => void = () => undefined) {
+/**
+ * `onTransition` is called after each commit that changed a status or deleted a form, and `onSuppressed` after each
+ * commit of an event whose notice is suppressed.
+ */
+export interface FormCounts {
+  onTransition?(transition: Transition): void;
+  onSuppressed?(): void;
+}
+
+export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }: FormCounts = {}) {
   const claimOf = ({ tenantId, formId }: FormKey) => ({ tenant: tenantId, member: formId });
+  const count = (transition: Transition, suppressed: boolean) => {
+    onTransition?.(transition);
+    if (suppressed) onSuppressed?.();
+  };
 
   return {
     async find(key: FormKey): Promise<Form | undefined> {
@@ -144,17 +182,16 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
      * Changes the status of a form. Writes the outbox row of the operation's event and, if given, the idempotency
      * record. Returns undefined unless the form has the status that the operation requires and the given `revision`.
      */
-    async move(
-      change: RecordedChange & { operation: MoveOperation; revision?: string; record?: IdempotencyRecord | undefined },
-    ): Promise<Form | undefined> {
+    async move(change: Move): Promise<Form | undefined> {
       const { move, event, recorded }: { move: StatusMove; event: EventKind; recorded: Transition } =
         operations[change.operation];
-      const record = recordValues(change.record, change, change.now);
-      const values = [...record, change.actor, move.from, move.to, event, move.sets, change.revision];
-      values.push(recorded, change.by.role, change.by.account, ...storedOrigin());
-      const [moved] = (await pool.query<Form>(claimOf(change), moveSql, values)).rows;
-      if (moved) onTransition(recorded);
-      return moved;
+      const values = [...recordValues(change.record, change, change.now), change.actor, move.from, move.to, event];
+      values.push(move.sets, change.revision, recorded, change.by.role, change.by.account, ...storedOrigin());
+      const { rows } = await pool.query<Form & Judged>(claimOf(change), moveSql, [...values, change.budgets]);
+      if (!rows[0]) return undefined;
+      const { suppressed, ...form } = rows[0];
+      count(recorded, suppressed);
+      return form;
     },
 
     /** Sets lastAccessed of a draft. Returns undefined if the form is not a draft. */
@@ -190,13 +227,15 @@ export function createFormStore(pool: SharedPool, onTransition: (transition: Tra
 
     /**
      * Deletes a form that is not held and has one of `statuses`, with its idempotency records and codes. Writes a
-     * tombstone and the outbox row `form-deleted`. Returns false if no such form exists.
+     * tombstone and the outbox row `form-deleted`, whose notice is suppressed if the applicant has not heard of the form.
+     * Returns false if no such form exists.
      */
-    async remove({ actor, now, statuses, ...key }: Change & { statuses: readonly FormStatus[] }): Promise<boolean> {
-      const values = [key.formId, key.tenantId, now, statuses, actor, ...storedOrigin()];
-      const isRemoved = (await pool.query(claimOf(key), removeSql, values)).rowCount === 1;
-      if (isRemoved) onTransition('deleted');
-      return isRemoved;
+    async remove(change: Change & Budgeted & { statuses: readonly FormStatus[] }): Promise<boolean> {
+      const { actor, now, statuses, budgets, ...key } = change;
+      const values = [key.formId, key.tenantId, now, statuses, actor, ...storedOrigin(), budgets];
+      const { rows } = await pool.query<Judged>(claimOf(key), removeSql, values);
+      if (rows[0]) count('deleted', rows[0].suppressed);
+      return rows.length === 1;
     },
   };
 }

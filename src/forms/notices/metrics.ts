@@ -1,4 +1,4 @@
-// Counts the suppressed mails about created drafts. The metric contains no addresses.
+// Counts the suppressed mails about forms. The metric contains no addresses.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 
@@ -6,7 +6,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 export function createNoticeMetrics({ registry }: Pick<Metrics, 'registry'>): () => void {
   const counter = new prom.Counter({
     name: 'formgate_suppressed_notices_total',
-    help: 'Created drafts for which no mail was sent, because the address got a mail within the last minute or five within the last hour',
+    help: 'Events for which no mail was sent, because the address got a mail within the last minute or five within the last hour',
     registers: [registry],
   });
   return () => counter.inc();

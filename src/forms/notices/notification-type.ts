@@ -68,7 +68,7 @@ export interface SubscribedForm {
    * information about the applicant.
    */
   applicant: OutboxForm['applicant'] | undefined;
-  /** True if the mail of `form-created` is suppressed. */
+  /** True if mails about the form are or may be suppressed. */
   noticeSuppressed: boolean | undefined;
 }
 

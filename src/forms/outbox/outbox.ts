@@ -20,18 +20,19 @@ export interface Actor {
  *
  * | kind | written by | facts besides `definitionId` |
  * | --- | --- | --- |
- * | subscribe | create, before its event | `noticeSuppressed` as in form-created; acceptance adds `subscriberId` |
- * | form-created | create | `actor`, and `noticeSuppressed` if its mail is suppressed |
- * | form-submitted, -unlocked, -to-draft, -archived | the operation; create, if it submits the form | `actor` |
+ * | subscribe | create, before its event | `noticeSuppressed` if any mail may be; acceptance adds `subscriberId` |
+ * | form-created | create | `actor`, `noticeSuppressed` |
+ * | form-submitted | submit; create, if it submits the form | `actor`, `noticeSuppressed` |
+ * | form-unlocked, -to-draft, -archived | the operation | `actor` |
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
  * | form-locked | the reconciler | `deleteOn` |
- * | form-deleted | delete, reconciler | `actor` (delete only), `files`, `wasDraft`; `language`, `subscriberId` if set |
+ * | form-deleted | delete (`actor`, `noticeSuppressed`), reconciler | `files`, `wasDraft`, `language`, `subscriberId` |
  * | remove-subscriber, remove-files | acceptance of form-deleted | `subscriberId`, `noticesUntil`; `files` |
  */
 export interface OutboxFacts {
   definitionId: string;
   actor?: Actor;
-  /** True if a mail was sent to the applicant's address recently, so that `form-created` must not send another one. */
+  /** True if the budget of the applicant's address does not allow a mail about the event (`forms/notice-budget.ts`). */
   noticeSuppressed?: true;
   /** ISO 8601 time at which the draft will be locked. */
   lockOn?: string;

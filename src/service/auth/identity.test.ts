@@ -110,6 +110,28 @@ describe('a valid token', () => {
     expect((await verify(await token())).name).toBe('9d1c7e2a');
   });
 
+  it.each<[Record<string, unknown>, boolean | undefined]>([
+    [{ email: 'alice@example.org', email_verified: true }, true],
+    [{ email: 'alice@example.org', email_verified: false }, undefined],
+    [{ email: 'alice@example.org', email_verified: 'true' }, undefined],
+    [{ email: 'alice@example.org' }, undefined],
+    [{ email_verified: true }, undefined],
+  ])('with the claims %j states a verified email address: %s', async (changes, expected) => {
+    expect((await verify(await token(changes))).isEmailVerified).toBe(expected);
+  });
+
+  it.each<[Record<string, unknown>, boolean | undefined]>([
+    [{ azp: 'Portal', preferred_username: 'service-account-portal' }, true],
+    [{ azp: 'portal', sub: 'portal' }, true],
+    [{ azp: 'portal', preferred_username: 'service-account-portal', sid: '8c1f' }, undefined],
+    [{ azp: 'portal', preferred_username: 'service-account-portal', session_state: '8c1f' }, undefined],
+    [{ azp: 'app', preferred_username: 'service-account-portal' }, undefined],
+    [{ azp: undefined, preferred_username: 'service-account-undefined' }, undefined],
+    [{ azp: 'portal', preferred_username: 'alice' }, undefined],
+  ])('with the claims %j is of a service account: %s', async (changes, expected) => {
+    expect((await verify(await token(changes))).isServiceAccount).toBe(expected);
+  });
+
   it('of realm core identifies a core caller without a tenant lookup', async () => {
     const coreKey = await addKey('core');
     const caller = await verify(await signToken(coreKey, claims({ iss: server.issuer('core') })));

@@ -32,6 +32,10 @@ export interface Caller {
   /** The claim `name`, or else `preferred_username`, or else the subject. */
   name: string;
   email?: string;
+  /** True if the identity provider states that the email address belongs to the caller. */
+  isEmailVerified?: boolean;
+  /** True if the token was issued to a client for itself, without a person who signed in. */
+  isServiceAccount?: boolean;
   issuer: string;
   realm: string;
   /** The client that the token was issued to (`azp`). */
@@ -96,6 +100,9 @@ const claimsSchema = z.object({
   name: z.string().optional(),
   preferred_username: z.string().optional(),
   email: z.string().optional(),
+  email_verified: z.unknown().optional(),
+  sid: z.unknown().optional(),
+  session_state: z.unknown().optional(),
   aud: z.union([z.string().transform((one) => [one]), z.array(z.string())]).default([]),
   realm_access: rolesSchema.optional(),
   resource_access: z.record(z.string(), rolesSchema).optional(),
@@ -200,13 +207,25 @@ function unverifiedIssuer(token: string): string {
 
 type Claims = z.output<typeof claimsSchema>;
 
-function personOf(claims: Claims): Pick<Caller, 'subject' | 'name' | 'email' | 'clientId'> {
+function personOf(claims: Claims): Omit<Caller, 'issuer' | 'realm' | 'isCore' | 'tenant' | 'roles'> {
   return {
     subject: claims.sub,
     name: claims.name ?? claims.preferred_username ?? claims.sub,
     ...(claims.email !== undefined && { email: claims.email }),
+    ...(claims.email !== undefined && claims.email_verified === true && { isEmailVerified: true }),
+    ...(isServiceAccount(claims) && { isServiceAccount: true }),
     clientId: claims.azp ?? '',
   };
+}
+
+/**
+ * True for a token from the client credentials grant. Its subject is the client (RFC 9068 section 2.2) or, in Keycloak,
+ * a user that is named after the client. A person may choose such a name, but signs in with a session.
+ */
+function isServiceAccount(claims: Claims): boolean {
+  const { sub, azp, sid, session_state: state, preferred_username: username } = claims;
+  if (azp === undefined || sid !== undefined || state !== undefined) return false;
+  return sub === azp || username?.toLowerCase() === `service-account-${azp}`.toLowerCase();
 }
 
 function rolesOf(claims: Claims, ownClient: string): ReadonlySet<string> {
