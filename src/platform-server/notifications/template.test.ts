@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import type { Template } from './notification-type.ts';
-import { createNoticeRenderer } from './template.ts';
+import { createNoticeRenderer, templateFault } from './template.ts';
 
 const render = createNoticeRenderer();
 const data = {
@@ -62,6 +62,26 @@ describe('a template', () => {
     const body =
       '[{{event.constructor}}{{event.constructor.name}}{{event.__proto__}}{{event.toString}}{{#with event}}{{constructor}}{{/with}}{{lookup event "constructor"}}]';
     expect(render(template({ body }), data).text).toBe('[]');
+  });
+
+  it.each([
+    '{{#lookup event.payload "name"}}{{/lookup}}',
+    '{{^lookup event.payload "name"}}{{/lookup}}',
+    '{{#if true}}{{#lookup.x event.payload "name"}}{{/lookup.x}}{{/if}}',
+    '{{#this.lookup event.payload "name"}}{{/this.lookup}}',
+    '{{#[lookup] event.payload "name"}}{{/[lookup]}}',
+    '{{#"lookup" event.payload "name"}}{{/"lookup"}}',
+    '{{#formatDate event.payload.deleteOn format=event.payload.name}}{{/formatDate}}',
+  ])('cannot insert form data without escaping it, by a helper that is called as a block: %s', (body) => {
+    expect(() => render(template({ body }), data)).toThrow(/as a block/);
+    expect(templateFault(body)).toMatch(/as a block/);
+  });
+
+  it('may use the blocks if, unless, each and with, and sections of data', () => {
+    const body =
+      '{{#if event}}a{{/if}}{{#unless x}}b{{/unless}}{{#with event.payload}}{{#name}}c{{/name}}{{/with}}{{#each event}}{{/each}}';
+    expect(render(template({ body }), data).text).toBe('abc');
+    expect(templateFault(body)).toBeUndefined();
   });
 
   it('cannot write to the console', () => {

@@ -65,7 +65,7 @@ class TemplateFault extends Error {}
 export function templateFault(source: string): string | undefined {
   if (source.length > longestTemplate) return `is longer than ${longestTemplate} characters`;
   try {
-    const depth = nestingOf(Handlebars.parse(source));
+    const depth = nestingOf(escapedThroughout(source));
     return depth > deepestNesting ? `nests more than ${deepestNesting} blocks that repeat` : undefined;
   } catch (error) {
     return faultOf(error);
@@ -107,14 +107,30 @@ function nestingOf(program: hbs.AST.Program): number {
   return deepest;
 }
 
+/** Helpers that return a value. Handlebars does not escape the result of a helper that is called as a block. */
+const valueHelpers = new Set(['lookup', 'formatDate']);
+
+function refuseValueBlock({ path }: hbs.AST.BlockStatement): void {
+  // Handlebars finds some helpers by the first part of a path alone: `{{#lookup.x}}` calls `lookup` too.
+  const { parts, original }: { parts?: string[]; original?: unknown } = path;
+  const name = String(parts ? parts[0] : original);
+  if (valueHelpers.has(name)) throw new TemplateFault(`calls ${name} as a block, so that its result is not escaped`);
+}
+
 /**
  * Returns a template in which `{{{x}}}` and `{{&x}}` escape their value too, so that form data can never become markup.
+ * Throws TemplateFault for a block that would insert a value without escaping it.
  */
 function escapedThroughout(source: string): hbs.AST.Program {
   const program = Handlebars.parse(source);
   const visitor = new Handlebars.Visitor();
   visitor.MustacheStatement = (mustache) => {
     mustache.escaped = true;
+  };
+  const visitBlock = visitor.BlockStatement.bind(visitor);
+  visitor.BlockStatement = (block) => {
+    refuseValueBlock(block);
+    visitBlock(block);
   };
   visitor.accept(program);
   return program;
