@@ -29,7 +29,8 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
   return {
     /**
      * Stores the event and its routing job in one statement. If an event with this idempotency key exists in the same
-     * tenant and namespace, stores nothing and returns false.
+     * tenant and namespace, stores nothing and returns false. If a tenant has many events that are not routed yet,
+     * further ones get a lower priority, so that they do not delay those of other tenants.
      */
     async accept(event: NewEvent, now: Date): Promise<boolean> {
       const { rowCount } = await database.query(
@@ -39,9 +40,11 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
          event AS (
            INSERT INTO events (id, tenant, namespace, name, occurred, correlation_id, context, payload, accepted)
            SELECT gen_random_uuid(), $1, $2, $5, $6, $7, $8::jsonb, $9::json, $4
-           WHERE $3::text IS NULL OR EXISTS (SELECT 1 FROM key) RETURNING sequence)
+           WHERE $3::text IS NULL OR EXISTS (SELECT 1 FROM key) RETURNING sequence),
+         waiting AS (
+           SELECT count(*) AS n FROM (SELECT FROM events WHERE tenant = $1 AND routed IS NULL LIMIT 1000) AS own)
          SELECT (graphile_worker.add_job('route-event', ${jobSql("'event', sequence::text", '$10')},
-           max_attempts => 32767)).id FROM event`,
+           max_attempts => 32767, priority => (n / 10)::integer)).id FROM event, waiting`,
         [
           event.tenant,
           event.namespace,

@@ -41,6 +41,19 @@ describe('the types of a tenant', () => {
     expect((user + system) / 1_000).toBeLessThan(400);
   });
 
+  it('have 100 subscriber roles and 10 channels at most, also in a document from before these limits', () => {
+    const names = (count: number) => Array.from({ length: count }, (_, nth) => `n${nth}`);
+    const own = type('a', { subscriberRoles: names(10_000), channels: names(11) });
+    const read = notificationTypes({ core: undefined, tenant: { a: own } }).get('a');
+    expect(read).toMatchObject({ subscriberRoles: names(100), channels: names(10) });
+    const validate = createValidate();
+    const isValid = (changes: object) => validate(notificationTypesSchema, { a: type('a', { ...changes }) }).valid;
+    expect(isValid({ subscriberRoles: names(100), channels: names(10) })).toBe(true);
+    expect(isValid({ subscriberRoles: names(101) })).toBe(false);
+    expect(isValid({ channels: names(11) })).toBe(false);
+    expect(isValid({ subscriberRoles: ['x'.repeat(201)] })).toBe(false);
+  });
+
   it('do not include contact, email and invalid entries', () => {
     const core = {
       contact: type('contact'),

@@ -13,8 +13,14 @@ const templateSchema = z.object({
   body: z.string().default(''),
 });
 
-/** Maximum number of channels for which an event has templates. Each event and each delivery reads all templates. */
+/**
+ * Maximum number of channels of a type, and of channels for which an event has templates. Each event and each delivery
+ * reads all of them.
+ */
 const mostChannels = 10;
+/** Maximum number of roles of a type, and their maximum length. */
+const mostRoles = 100;
+const longestRole = 200;
 
 const eventSchema = z.object({
   namespace: z.string(),
@@ -28,6 +34,10 @@ const eventSchema = z.object({
     .default({}),
 });
 
+/** Ignores further texts in documents that were stored before the limit existed. */
+const texts = (most: number) =>
+  z.preprocess((given) => (Array.isArray(given) ? given.slice(0, most) : given), z.array(z.string())).default([]);
+
 function firstMembers(object: Record<string, unknown>, most: number): Record<string, unknown> {
   const names = Object.keys(object).slice(0, most);
   return Object.fromEntries(names.map((name) => [name, object[name]]));
@@ -38,8 +48,8 @@ const typeSchema = z.object({
   name: z.string(),
   description: z.string().nullish(),
   publicSubscribe: z.boolean().default(false),
-  subscriberRoles: z.array(z.string()).default([]),
-  channels: z.array(z.string()).default([]),
+  subscriberRoles: texts(mostRoles),
+  channels: texts(mostChannels),
   events: z.array(eventSchema).default([]),
 });
 
@@ -136,8 +146,13 @@ export const notificationTypesSchema = {
         name: { type: 'string' },
         description: { type: ['string', 'null'] },
         publicSubscribe: { type: 'boolean', default: false },
-        subscriberRoles: { type: 'array', items: { type: 'string' }, default: [] },
-        channels: { type: 'array', items: { type: 'string' }, default: [] },
+        subscriberRoles: {
+          type: 'array',
+          maxItems: mostRoles,
+          items: { type: 'string', maxLength: longestRole },
+          default: [],
+        },
+        channels: { type: 'array', maxItems: mostChannels, items: { type: 'string' }, default: [] },
         events: {
           type: 'array',
           maxItems: 100,
