@@ -1,6 +1,8 @@
 // Sends mail by SMTP. Errors contain only the error code, the SMTP reply code and the SMTP command. They do not contain
 // the text of the reply, which could quote addresses, because errors are written to logs and to the job table.
 import type { Transporter } from 'nodemailer';
+import { Problem } from '../service/http/problem.ts';
+import { createFairQueue } from '../service/limits/fair-queue.ts';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
 import { createMailMetrics } from './mail-metrics.ts';
@@ -36,17 +38,71 @@ export class MailError extends Error {
 }
 
 export interface Mailer {
-  /** Resolves when the mail server has accepted the message. Rejects with MailError, within 8 s. */
-  send(mail: Mail): Promise<void>;
+  /**
+   * Resolves when the mail server has accepted the message. Rejects within 8 s: with MailError, or with Problem `busy`
+   * if too many mails of the tenant, or of all tenants, are being sent. A mail that was not sent in time is dropped.
+   */
+  send(tenant: string, mail: Mail): Promise<void>;
   /** The domain of the configured sender. Message ids use this domain too. */
   domain: string;
   close(): void;
 }
 
-/** Time limit in milliseconds for sending one mail. */
-const sendTimeout = 8_000;
+/** Time limits in milliseconds. */
+export interface MailTimes {
+  /** For the wait for a connection. */
+  wait: number;
+  /** For sending a mail over a connection. Both together end within the timeout of the form service's calls. */
+  send: number;
+}
 
-export function createMailer(options: { url: string; from: string; log: Logger; metrics: Metrics }): Mailer {
+const ownTimes: MailTimes = { wait: 3_000, send: 5_000 };
+/** Connections to the mail server. */
+const connections = 5;
+
+/**
+ * Shares the connections between the tenants. Without this queue, nodemailer would queue any number of mails, and the
+ * mails of one tenant would delay those of all others.
+ */
+function createMailQueue(waitMs: number) {
+  return createFairQueue({
+    slots: { total: connections, perTenant: 3, perMember: 3 },
+    waiting: { total: 200, perTenant: 50, perMember: 50 },
+    waitMs,
+    detail: 'Too many mails are waiting for the mail server. Try again.',
+    retryAfterSeconds: 5,
+  });
+}
+
+/**
+ * Returns a function that sends a message when a connection is free. After the time limit, nodemailer removes the message
+ * from its own queue.
+ */
+function createTurns(send: (message: object) => Promise<void>, times: MailTimes) {
+  const queue = createMailQueue(times.wait);
+  return async (tenant: string, message: object): Promise<void> => {
+    const release = await queue.take({ tenant, member: tenant });
+    const signal = AbortSignal.timeout(times.send);
+    try {
+      await send({ ...message, signal });
+    } catch (error) {
+      throw signal.aborted ? Object.assign(new Error('no reply in time'), { code: 'ETIMEDOUT' }) : error;
+    } finally {
+      release();
+    }
+  };
+}
+
+export interface MailerOptions {
+  url: string;
+  from: string;
+  log: Logger;
+  metrics: Metrics;
+  /** Only tests set shorter times. */
+  times?: MailTimes;
+}
+
+export function createMailer(options: MailerOptions): Mailer {
   if (acceptsAnyCertificate(options.url))
     options.log.warn({ dependency: 'mail' }, 'SMTP_URL accepts any certificate of the mail server');
   const limits = { connectionTimeout: 5_000, greetingTimeout: 5_000, socketTimeout: 7_000, dnsTimeout: 3_000 };
@@ -54,7 +110,7 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
     ...limits,
     url: options.url,
     pool: true,
-    maxConnections: 5,
+    maxConnections: connections,
     maxMessages: 100,
     disableFileAccess: true,
     disableUrlAccess: true,
@@ -70,11 +126,12 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
     });
     await (await opened).sendMail(message);
   };
+  const sendInTurn = createTurns(send, options.times ?? ownTimes);
   const { mails: sent } = createMailMetrics(options.metrics);
 
   return {
     domain: /@([A-Za-z0-9.-]+)/.exec(options.from)?.[1] ?? 'localhost',
-    async send({ to, from, subject, text, html, messageId }) {
+    async send(tenant, { to, from, subject, text, html, messageId }) {
       const message = {
         from: from ?? options.from,
         to,
@@ -85,9 +142,10 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
         headers: { 'Auto-Submitted': 'auto-generated' },
       };
       try {
-        await withTimeout(send(message));
+        await sendInTurn(tenant, message);
         sent.inc({ outcome: 'taken' });
       } catch (error) {
+        if (error instanceof Problem) throw error;
         const failure = new MailError(error);
         sent.inc({ outcome: failure.refused ? 'refused' : 'failed' });
         options.metrics.dependencyFailures.inc({ dependency: 'mail', kind: failure.refused ? 'refused' : 'failed' });
@@ -107,15 +165,3 @@ export function createMailer(options: { url: string; from: string; log: Logger; 
  * the URL.
  */
 const acceptsAnyCertificate = (url: string) => new URL(url).searchParams.get('tls.rejectUnauthorized') === 'false';
-
-/** Waits for the sending of a message, but rejects after `sendTimeout`. The message may still arrive after that. */
-async function withTimeout(sending: Promise<unknown>): Promise<void> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject({ code: 'ETIMEDOUT' }), sendTimeout);
-  try {
-    await Promise.race([sending, promise]);
-  } finally {
-    clearTimeout(timer);
-    sending.catch(() => undefined);
-  }
-}

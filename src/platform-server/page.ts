@@ -49,6 +49,10 @@ export function jsonParameter<T extends z.ZodType>(schema: T) {
     .optional();
 }
 
+/** Description of the routes whose lists `pageSql` reads. */
+export const shortPages =
+  'A page may end before `top` items, so that its values have at most 8 MiB. The list ends when `page.next` is null.';
+
 interface PageOptions<T> {
   hasMore: boolean;
   after: string | number | undefined;

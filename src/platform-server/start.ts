@@ -1,5 +1,4 @@
-// Starts a platform server from its configuration. Creates the database pools, the stores, the mailer, the dependencies
-// of the routes and the job worker. Then listens.
+// Starts a platform server from its configuration: pools, stores, mailer, routes and the job worker. Then listens.
 import type pg from 'pg';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
@@ -7,6 +6,7 @@ import { createSigningKeys } from '../service/auth/signing-keys.ts';
 import { createKeysUrl } from '../service/auth/tenant-issuers.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createHttpApp } from '../service/http/http-app.ts';
+import { createRateLimits } from '../service/limits/rate-limit.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { watchReadiness } from '../service/operations/process-readiness.ts';
@@ -20,7 +20,7 @@ import { createQuarantineMetrics } from '../service/quarantine/quarantine-metric
 import { createUrns, type Urns } from '../service/urn.ts';
 import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
 import type { Behaviour } from './behaviour.ts';
-import { createCodes } from './codes/codes.ts';
+import { codeLimit, createCodes } from './codes/codes.ts';
 import type { PlatformServerConfig } from './config.ts';
 import { type ChangeOptions, type ConfigurationChanges, createConfigurationChanges } from './configuration/changes.ts';
 import { coreScope } from './configuration/configuration.ts';
@@ -215,6 +215,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
       codeChannels: base.behaviour.codeChannels,
       subscriptions: createSubscriptionStore(pool),
       subscribing: createSubscribing({ pool, clock, findOrCreate: base.behaviour.findOrCreate }),
+      codeLimit: createRateLimits({ log, clock, metrics }).local(codeLimit),
       codes: createCodes({ pool, key: config.CODE_KEY, clock, workOnce: base.behaviour.codesWorkOnce }),
     },
   };

@@ -7,6 +7,12 @@ import { withTransaction } from '../../service/postgres/postgres.ts';
 import { type CodePlace, codeLifetime, digestCheck, digestCode, generateCode, judgeCode } from './code.ts';
 import { createCodeStore } from './store.ts';
 
+/**
+ * Codes that may be sent to an address of a tenant. The form service itself allows half as many. Its codes are therefore
+ * never refused here, even if the clocks of the two services differ.
+ */
+export const codeLimit = { name: 'address-codes', most: 10, window: 3_600_000 };
+
 export interface Codes {
   /** Returns a new code for this address, in plain text. The new code replaces the previous one. */
   issue(to: CodePlace): Promise<string>;

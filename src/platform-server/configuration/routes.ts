@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { toPage } from '../page.ts';
+import { shortPages, toPage } from '../page.ts';
 import type { ConfigurationChanges } from './changes.ts';
 import { type ConfigurationKey, coreScope, type Revision } from './configuration.ts';
 import { actorOf, type ConfigurationGuards, scopeOf } from './policy.ts';
@@ -27,7 +27,6 @@ import {
   revisionParams,
   revisionsAnswer,
   revisionsQuery,
-  shortPages,
 } from './schema.ts';
 import type { ConfigurationStore, StoredEntry } from './store.ts';
 

@@ -133,6 +133,3 @@ export const refusals: Record<number, Answer> = {
   401: { description: 'No valid bearer' },
   403: { description: 'The caller lacks the role' },
 };
-
-export const shortPages =
-  'A page may end before `top` items, so that its values have at most 8 MiB. The list ends when `page.next` is null.';

@@ -1,9 +1,10 @@
 // Stores configurations in Postgres. Writes run in the caller's transaction. That transaction must hold the lock of the
 // configuration's row.
 import type { Queryable } from '../../service/postgres/postgres.ts';
-import { type ConfigurationKey, coreScope, type Revision, type Scope } from './configuration.ts';
+import { type PageLimits, type PageRow, pageSql } from '../list-sql.ts';
+import { type ConfigurationKey, type Criteria, coreScope, type Revision, type Scope } from './configuration.ts';
+import { criteriaSql } from './criteria-sql.ts';
 import { chooseDefinition, type Definition, definitionKeys, definitionsHome } from './definition.ts';
-import { criteriaSql, type PageOptions, type PageRow, pageSql } from './list-sql.ts';
 
 export type ConfigurationHome = Pick<ConfigurationKey, 'namespace' | 'name'>;
 
@@ -11,6 +12,12 @@ export interface StoredEntry {
   name: string;
   latest?: Revision;
   active?: Revision;
+}
+
+interface PageOptions<After> extends PageLimits {
+  /** The position of the last row of the previous page. Undefined for the first page. */
+  after: After | undefined;
+  criteria: Criteria | undefined;
 }
 
 /** A page of a list. */

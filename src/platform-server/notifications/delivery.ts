@@ -123,7 +123,7 @@ async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<T
 
 /**
  * Sends a notice. Drops a notice whose template fails, because a retry would fail too. Postpones a notice while too
- * many notices of its tenant are being rendered. A postponement does not count as a failure, because the pauses between
+ * many notices of its tenant are being rendered or sent. A postponement does not count as a failure, because the pauses between
  * the attempts must not grow. Any other error is rethrown, so that the job is retried.
  */
 async function sendOrDrop(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
@@ -166,8 +166,9 @@ async function send(options: DeliveryOptions, delivery: Delivery, target: Target
   const to = { name: subscriber.addressAs, address };
   const messageId = `${messageKey(event.id, delivery)}@${options.mailer.domain}`;
   try {
-    await options.mailer.send({ to, from, ...notice, messageId });
+    await options.mailer.send(event.tenant, { to, from, ...notice, messageId });
   } catch (error) {
+    if (error instanceof Problem) throw error;
     const refused = error instanceof MailError && error.refused;
     await createDeliveryStore(options.pool).markFailed(delivery, refused);
     throw error;

@@ -440,6 +440,21 @@ describe('codes', () => {
     expect(answered.body).toMatchObject({ errorMessage: expect.stringContaining('no provider') });
   });
 
+  it('10 codes an hour are sent to an address of a tenant: 429 with the remaining wait beyond it', async () => {
+    const { at, operate, sendCode } = await newSubscriber();
+    for (let nth = 1; nth <= 9; nth += 1) await sendCode();
+    const twin = (await subscribe({ channels: [at] })).subscriberId;
+    const again = { operation: 'send-code', ...at };
+    expect((await send('POST', `subscribers/${twin}`, again)).status).toBe(200);
+    for (const refused of [await operate(again), await send('POST', `subscribers/${twin}`, again)]) {
+      expect(refused).toMatchObject({ status: 429, body: { type: 'urn:formgate:problem:too-many-requests' } });
+      expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(3_600);
+    }
+    await (await newSubscriber()).sendCode();
+    now = new Date(now.getTime() + 3_600_000);
+    expect((await operate(again)).status).toBe(200);
+  });
+
   it('a code is never stored, and neither a code nor an address appears in logs or responses', async () => {
     const { sendCode, check, at } = await newSubscriber();
     const code = await sendCode();

@@ -5,7 +5,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';
 import type { Urns } from '../../service/urn.ts';
-import { toPage } from '../page.ts';
+import { shortPages, toPage } from '../page.ts';
 import { tenantKey } from '../tenant-key.ts';
 import type { NotificationType } from './notification-type.ts';
 import { mayListSubscriptions, maySubscribe, mayUseSubscribers } from './policy.ts';
@@ -16,6 +16,7 @@ import {
   readTypeAnswer,
   subscribeBody,
   subscriptionAnswer,
+  subscriptionBodyLimit,
   subscriptionParams,
   subscriptionsQuery,
   typeAnswer,
@@ -23,7 +24,7 @@ import {
 } from './schema.ts';
 import type { SubscriberStore } from './subscribers-store.ts';
 import type { Subscribing } from './subscribing.ts';
-import { type Subscription, showSubscriber } from './subscription.ts';
+import { mostCriteria, type Subscription, showSubscriber } from './subscription.ts';
 import type { SubscriptionStore } from './subscriptions-store.ts';
 
 export interface SubscriptionRouteOptions {
@@ -46,6 +47,11 @@ export const notificationRefusals: Record<number, Answer> = {
   404: { description: 'The type, subscriber or subscription does not exist' },
 };
 
+const criteriaRefusals: Record<number, Answer> = {
+  ...notificationRefusals,
+  409: { description: `The subscription has ${mostCriteria} criteria` },
+};
+
 const types = '/subscription/v1/types';
 const one = `${types}/:typeId/subscriptions/:subscriberId`;
 
@@ -54,15 +60,19 @@ const one = `${types}/:typeId/subscriptions/:subscriberId`;
  */
 interface SubscriptionHandling extends SubscriptionRouteOptions {
   typeOf(key: string, typeId: string): Promise<NotificationType>;
-  show(of: Tenant, subscription: Subscription): Promise<unknown>;
+  show(of: Tenant, subscriptions: Subscription[]): Promise<unknown[]>;
   find(of: Tenant, typeId: string, subscriberId: string): Promise<unknown>;
 }
 
 export function subscriptionRoutes(options: SubscriptionRouteOptions): Route[] {
   const { subscriptions, subscribers, urns } = options;
-  const show = async (of: Tenant, subscription: Subscription) => {
-    const subscriber = await subscribers.find(tenantKey(of.id), subscription.subscriberId);
-    return { ...subscription, subscriber: subscriber && showSubscriber(subscriber, of.id, urns.subscriber) };
+  const show = async (of: Tenant, found: Subscription[]) => {
+    const ids = found.map(({ subscriberId }) => subscriberId);
+    const known = new Map((await subscribers.findAll(tenantKey(of.id), ids)).map((one) => [one.id, one]));
+    return found.map((subscription) => {
+      const subscriber = known.get(subscription.subscriberId);
+      return { ...subscription, subscriber: subscriber && showSubscriber(subscriber, of.id, urns.subscriber) };
+    });
   };
   const handling: SubscriptionHandling = {
     ...options,
@@ -74,7 +84,7 @@ export function subscriptionRoutes(options: SubscriptionRouteOptions): Route[] {
     },
     async find(of, typeId, subscriberId) {
       const subscription = await subscriptions.find(tenantKey(of.id), typeId, subscriberId);
-      return subscription && show(of, subscription);
+      return subscription && (await show(of, [subscription]))[0];
     },
   };
   return [
@@ -127,7 +137,8 @@ function subscribeRoute({ bearer, tenant, typeOf, subscribing, find }: Subscript
     guards: [bearer, maySubscribe, tenant],
     params: typeParams,
     body: subscribeBody,
-    answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
+    bodyLimit: subscriptionBodyLimit,
+    answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...criteriaRefusals },
     async handle({ params: { typeId }, body }, _request, response) {
       const of = tenantOf(response);
       await typeOf(tenantKey(of.id), typeId);
@@ -143,6 +154,7 @@ function listRoute({ bearer, tenant, typeOf, subscriptions, show }: Subscription
     method: 'get',
     path: `${types}/:typeId/subscriptions`,
     summary: 'The subscriptions of a type',
+    description: shortPages,
     guards: [bearer, mayListSubscriptions, tenant],
     params: typeParams,
     query: subscriptionsQuery,
@@ -151,13 +163,9 @@ function listRoute({ bearer, tenant, typeOf, subscriptions, show }: Subscription
       const of = tenantOf(response);
       await typeOf(tenantKey(of.id), typeId);
       const { top, after, subscriptionMatch: match } = query;
-      const rows = await subscriptions.list(tenantKey(of.id), typeId, { top, after, match });
-      const { results, page } = toPage(rows.slice(0, top), {
-        hasMore: rows.length > top,
-        after,
-        cursorOf: ({ subscriberId }) => subscriberId,
-      });
-      response.json({ results: await Promise.all(results.map((subscription) => show(of, subscription))), page });
+      const { items, hasMore } = await subscriptions.list(tenantKey(of.id), typeId, { top, after, match });
+      const { results, page } = toPage(items, { hasMore, after, cursorOf: ({ subscriberId }) => subscriberId });
+      response.json({ results: await show(of, results), page });
     },
   });
 }
@@ -171,7 +179,8 @@ function criteriaRoute({ bearer, tenant, typeOf, subscribing, find }: Subscripti
     guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,
     body: criteriaBody,
-    answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
+    bodyLimit: subscriptionBodyLimit,
+    answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...criteriaRefusals },
     async handle({ params: { typeId, subscriberId }, body }, _request, response) {
       const of = tenantOf(response);
       await typeOf(tenantKey(of.id), typeId);

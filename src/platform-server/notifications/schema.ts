@@ -2,7 +2,7 @@
 // send some.
 import { z } from 'zod';
 import { cursor, jsonParameter, top } from '../page.ts';
-import type { Criterion } from './subscription.ts';
+import { type Criterion, largestCriterion, mostCriteria } from './subscription.ts';
 
 const typeId = z.string().min(1).max(50);
 const subscriberId = z.string().regex(/^[0-9a-f]{24}$/, 'must be 24 hexadecimal digits');
@@ -23,7 +23,14 @@ const criterion = z
       ...(correlationId && { correlationId }),
       ...(context && { context }),
     }),
+  )
+  .refine(
+    (given) => Buffer.byteLength(JSON.stringify(given)) <= largestCriterion,
+    `must have at most ${largestCriterion / 1_024} KiB of JSON`,
   );
+
+/** Maximum size of a request that subscribes or changes criteria, in bytes. */
+export const subscriptionBodyLimit = 65_536;
 
 const channel = z.discriminatedUnion('channel', [
   z.object({ channel: z.literal('email'), address: z.email().max(254), verified: z.boolean().default(false) }),
@@ -40,7 +47,9 @@ export const subscribeBody = z.object({
 
 export type NewSubscriber = z.output<typeof subscribeBody>;
 
-export const criteriaBody = z.object({ criteria: z.union([z.array(criterion).min(1).max(200), criterion]).nullish() });
+export const criteriaBody = z.object({
+  criteria: z.union([z.array(criterion).min(1).max(mostCriteria), criterion]).nullish(),
+});
 export const criteriaQuery = z.object({ criteria: jsonParameter(criterion) });
 
 export const subscriptionsQuery = z.object({

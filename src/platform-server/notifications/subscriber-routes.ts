@@ -4,8 +4,9 @@ import type { Tenant } from '../../service/auth/identity.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
+import type { LocalRateLimiter } from '../../service/limits/rate-limit.ts';
 import type { Urns } from '../../service/urn.ts';
-import type { Mail } from '../mail.ts';
+import { type Mail, MailError } from '../mail.ts';
 import { tenantKey } from '../tenant-key.ts';
 import { type CodeLanguage, codeLanguages, codeMail } from './code-mail.ts';
 import { maySubscribe, mayUseSubscribers } from './policy.ts';
@@ -32,7 +33,10 @@ export interface SubscriberRouteOptions {
     issue(to: CodeAddress): Promise<string>;
     check(at: CodeAddress, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
   };
-  sendMail(mail: Mail): Promise<void>;
+  /** Limits the codes of an address. */
+  codeLimit: LocalRateLimiter;
+  /** Throws Problem `busy` if too many mails of the tenant are being sent. */
+  sendMail(tenant: string, mail: Mail): Promise<void>;
   /**
    * Returns the number of notices still to be sent to a subscriber. Undefined if responses do not contain this number.
    */
@@ -107,6 +111,7 @@ function operationRoute(options: SubscriberRouteOptions): Route {
     answers: {
       200: { description: 'The result of the operation', schema: operationAnswer },
       ...notificationRefusals,
+      429: { description: 'Too many codes were sent to this address' },
       500: { description: 'The code could not be sent' },
     },
     async handle({ params, body }, request, response) {
@@ -139,15 +144,24 @@ interface CodeText {
 }
 
 async function sendCode(
-  { codes, sendMail, senderOf }: SubscriberRouteOptions,
+  { codes, codeLimit, sendMail, senderOf }: SubscriberRouteOptions,
   of: Tenant,
   { name, reason, language, ...to }: CodeAddress & CodeText,
 ): Promise<void> {
-  const code = await codes.issue(to);
-  const mail = codeMail({ to: { name, address: to.address }, code, reason, language });
+  const key = tenantKey(of.id);
+  const counted = `${key}:${to.address}`;
+  const { isAllowed, reset } = codeLimit.count(counted);
+  if (!isAllowed)
+    throw new Problem('too-many-requests', `${codeLimit.most} codes were sent to this address in the last hour.`, {
+      headers: { 'Retry-After': String(reset) },
+    });
   try {
-    await sendMail({ ...mail, from: await senderOf(tenantKey(of.id)) });
+    const code = await codes.issue(to);
+    const mail = codeMail({ to: { name, address: to.address }, code, reason, language });
+    await sendMail(key, { ...mail, from: await senderOf(key) });
   } catch (cause) {
-    throw new Problem('internal', 'The code could not be sent.', { cause });
+    // A code that was not sent does not count.
+    codeLimit.uncount(counted);
+    throw cause instanceof MailError ? new Problem('internal', 'The code could not be sent.', { cause }) : cause;
   }
 }

@@ -31,16 +31,22 @@ export function createSubscriberStore(database: Queryable) {
     return true;
   }
 
+  async function findAll(tenant: string, ids: readonly string[]): Promise<Subscriber[]> {
+    const { rows } = await database.query<Subscriber>(
+      `SELECT id, address_as AS "addressAs", ARRAY(
+         SELECT json_build_object('channel', c.channel, 'address', c.address, 'verified', c.verified)
+         FROM subscriber_channels c WHERE c.subscriber_id = s.id ORDER BY c.position) AS channels
+       FROM subscribers s WHERE id = ANY($2) AND tenant = $1`,
+      [tenant, ids],
+    );
+    return rows;
+  }
+
   return {
+    findAll,
+
     async find(tenant: string, id: string): Promise<Subscriber | undefined> {
-      const { rows } = await database.query<Subscriber>(
-        `SELECT id, address_as AS "addressAs", ARRAY(
-           SELECT json_build_object('channel', c.channel, 'address', c.address, 'verified', c.verified)
-           FROM subscriber_channels c WHERE c.subscriber_id = s.id ORDER BY c.position) AS channels
-         FROM subscribers s WHERE id = $2 AND tenant = $1`,
-        [tenant, id],
-      );
-      return rows[0];
+      return (await findAll(tenant, [id]))[0];
     },
 
     /**

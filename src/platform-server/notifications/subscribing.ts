@@ -7,7 +7,7 @@ import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
 import type { NewSubscriber } from './schema.ts';
 import { createSubscriberStore, type FindOrCreate } from './subscribers-store.ts';
-import { type Criterion, isEmpty, isSameMatch, normalizeAddress } from './subscription.ts';
+import { type Criterion, isEmpty, mostCriteria, normalizeAddress } from './subscription.ts';
 import { createSubscriptionStore, type SubscriptionStore } from './subscriptions-store.ts';
 
 export interface SubscribingOptions {
@@ -64,21 +64,17 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
       if (isEmpty(criterion)) throw refused('The criteria must have a correlationId or a context.');
       return withTransaction(pool, async (transaction) => {
         const store = createSubscriptionStore(transaction);
-        const found = await store.find(tenant, typeId, subscriberId);
-        if (!found) return false;
-        await store.lockOrCreate(tenant, typeId, subscriberId);
-        const { criteria = [] } = (await store.find(tenant, typeId, subscriberId)) ?? {};
-        const rest = criteria.filter((present) => !isSameMatch(present, criterion));
-        if (rest.length === criteria.length) return false;
-        if (rest.length === 0) return store.remove(tenant, typeId, subscriberId);
-        await store.setCriteria(tenant, typeId, subscriberId, rest);
-        return true;
+        return (
+          (await store.lock(tenant, typeId, subscriberId)) && store.removeCriterion(typeId, subscriberId, criterion)
+        );
       });
     },
 
     /** Deletes a subscriber with its addresses. Resolves to false if the subscriber does not exist. */
     removeSubscriber(tenant: string, subscriberId: string): Promise<boolean> {
-      return withTransaction(pool, (transaction) => createSubscriberStore(transaction).remove(tenant, subscriberId));
+      return withTransaction(pool, (transaction) =>
+        createSubscriberStore(transaction).remove(tenant, subscriberId),
+      );
     },
   };
 }
@@ -93,9 +89,8 @@ async function addCriterion(
   const { everything } = await store.lockOrCreate(tenant, typeId, subscriberId);
   if (!criterion || isEmpty(criterion)) return store.setCriteria(tenant, typeId, subscriberId, []);
   if (everything) throw refused('The subscription already matches every event.');
-  const { criteria = [] } = (await store.find(tenant, typeId, subscriberId)) ?? {};
-  if (criteria.some((present) => isSameMatch(present, criterion))) return;
-  await store.setCriteria(tenant, typeId, subscriberId, [...criteria, criterion]);
+  if (!(await store.addCriterion(tenant, typeId, subscriberId, criterion)))
+    throw new Problem('conflict', `The subscription has ${mostCriteria} criteria, and cannot have more.`);
 }
 
 function newSubscriber({ userId, addressAs, channels }: NewSubscriber) {

@@ -1,6 +1,5 @@
 // Defines subscribers, their subscriptions, and the criteria by which a subscription matches events. All functions are
 // pure.
-import { isDeepStrictEqual } from 'node:util';
 
 export interface Channel {
   channel: string;
@@ -24,6 +23,11 @@ export interface Criterion {
   context?: Record<string, unknown> | undefined;
 }
 
+/** Maximum size of a criterion, in bytes of JSON. */
+export const largestCriterion = 16_384;
+/** Maximum number of criteria of a subscription. */
+export const mostCriteria = 200;
+
 export interface Subscription {
   typeId: string;
   subscriberId: string;
@@ -33,11 +37,6 @@ export interface Subscription {
 
 export function isEmpty(criterion: Criterion | null | undefined): boolean {
   return !criterion || (criterion.correlationId === undefined && Object.keys(criterion.context ?? {}).length === 0);
-}
-
-/** True if two criteria match the same events. Descriptions are not compared. */
-export function isSameMatch(one: Criterion, other: Criterion): boolean {
-  return one.correlationId === other.correlationId && isDeepStrictEqual(one.context ?? {}, other.context ?? {});
 }
 
 /** Returns an address in the form in which it is stored and compared: email addresses are in lower case. */

@@ -1,6 +1,7 @@
 // Stores subscriptions and their criteria in Postgres.
 import type { Queryable } from '../../service/postgres/postgres.ts';
-import type { Criterion, Subscription } from './subscription.ts';
+import { maxPageBytes, type PageRow, pageSql } from '../list-sql.ts';
+import { type Criterion, mostCriteria, type Subscription } from './subscription.ts';
 
 interface SubscriptionRow {
   typeId: string;
@@ -8,14 +9,22 @@ interface SubscriptionRow {
   criteria: { description: string | null; correlationId: string | null; context: Record<string, unknown> }[];
 }
 
+/**
+ * A subscription with its criteria, oldest first. Criteria of earlier versions may exceed the limits of today. Those
+ * beyond the size of a page are left out, so that no subscription exhausts the memory of this process.
+ */
 const columns = `s.type_id AS "typeId", s.subscriber_id AS "subscriberId", ARRAY(
   SELECT json_build_object('description', c.description, 'correlationId', c.correlation_id, 'context', c.context)
-  FROM subscription_criteria c WHERE c.subscriber_id = s.subscriber_id AND c.type_id = s.type_id ORDER BY c.id) AS criteria`;
+  FROM (
+    SELECT *, sum(octet_length(context::text)) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS size FROM (
+      SELECT * FROM subscription_criteria WHERE subscriber_id = s.subscriber_id AND type_id = s.type_id
+      ORDER BY id LIMIT ${mostCriteria}) oldest) c
+  WHERE c.size <= ${maxPageBytes} ORDER BY c.id) AS criteria`;
 
 export type SubscriptionStore = ReturnType<typeof createSubscriptionStore>;
 
 export function createSubscriptionStore(database: Queryable) {
-  return { ...createReads(database), ...createWrites(database) };
+  return { ...createReads(database), ...createWrites(database), ...createCriteriaWrites(database) };
 }
 
 function createReads(database: Queryable) {
@@ -28,20 +37,30 @@ function createReads(database: Queryable) {
       return rows[0] && toSubscription(rows[0]);
     },
 
+    /** Returns a page. It ends early if the criteria of its subscriptions are large. */
     async list(
       tenant: string,
       typeId: string,
-      options: { top: number; after: string | undefined; match: Criterion | undefined },
-    ): Promise<Subscription[]> {
-      const { rows } = await database.query<SubscriptionRow>(
-        `SELECT ${columns} FROM subscriptions s
-         WHERE s.tenant = $1 AND s.type_id = $2 AND s.subscriber_id > $3 AND ($4::text IS NULL OR EXISTS (
-           SELECT 1 FROM subscription_criteria c WHERE c.subscriber_id = s.subscriber_id AND c.type_id = s.type_id
-             AND c.correlation_id = $4))
-         ORDER BY s.subscriber_id LIMIT $5`,
-        [tenant, typeId, options.after ?? '', options.match?.correlationId ?? null, options.top + 1],
-      );
-      return rows.map(toSubscription);
+      { top, after, match }: { top: number; after: string | undefined; match: Criterion | undefined },
+    ): Promise<{ items: Subscription[]; hasMore: boolean }> {
+      const values: unknown[] = [tenant, typeId];
+      const matches =
+        match?.correlationId === undefined
+          ? ''
+          : `AND s.subscriber_id IN (
+             SELECT subscriber_id FROM subscription_criteria
+             WHERE tenant = $1 AND type_id = $2 AND correlation_id = $${values.push(match.correlationId)})`;
+      const sql = pageSql({ top }, values, {
+        first: `$${values.push(after ?? '')}::text`,
+        position: '"subscriberId"',
+        sizes: ['criteria'],
+        rowAfter: (subscriberId) =>
+          `SELECT ${columns} FROM subscriptions s
+           WHERE s.tenant = $1 AND s.type_id = $2 AND s.subscriber_id > ${subscriberId} ${matches}
+           ORDER BY s.subscriber_id LIMIT 1`,
+      });
+      const { rows } = await database.query<SubscriptionRow & PageRow>(sql, values);
+      return { items: rows.map(toSubscription), hasMore: rows.at(-1)?.more === true };
     },
   };
 }
@@ -68,6 +87,63 @@ function createWrites(database: Queryable) {
       return { created: false, everything: rows[0].everything };
     },
 
+    /** Locks the subscription. Resolves to false if it does not exist. Requires a transaction. */
+    async lock(tenant: string, typeId: string, subscriberId: string): Promise<boolean> {
+      const { rowCount } = await database.query(
+        'SELECT 1 FROM subscriptions WHERE tenant = $1 AND type_id = $2 AND subscriber_id = $3 FOR UPDATE',
+        [tenant, typeId, subscriberId],
+      );
+      return rowCount === 1;
+    },
+
+    async remove(tenant: string, typeId: string, subscriberId: string): Promise<boolean> {
+      const { rowCount } = await database.query(
+        'DELETE FROM subscriptions WHERE tenant = $1 AND type_id = $2 AND subscriber_id = $3',
+        [tenant, typeId, subscriberId],
+      );
+      return rowCount === 1;
+    },
+  };
+}
+
+function createCriteriaWrites(database: Queryable) {
+  return {
+    /**
+     * Adds a criterion, unless the subscription has one that matches the same events. Resolves to false if the
+     * subscription has its maximum of criteria. Requires a transaction that holds the lock of the subscription.
+     */
+    async addCriterion(tenant: string, typeId: string, subscriberId: string, criterion: Criterion): Promise<boolean> {
+      const { rows } = await database.query<{ fits: boolean }>(
+        `WITH present AS (
+           SELECT count(*) < $7 AS has_room, coalesce(bool_or(${sameMatch}), false) AS known
+           FROM subscription_criteria WHERE subscriber_id = $1 AND type_id = $2),
+         added AS (
+           INSERT INTO subscription_criteria (subscriber_id, type_id, tenant, description, correlation_id, context)
+           SELECT $1, $2, $5, $6, $3, $4 FROM present WHERE has_room AND NOT known)
+         SELECT has_room OR known AS fits FROM present`,
+        [...criterionValues(typeId, subscriberId, criterion), tenant, criterion.description ?? null, mostCriteria],
+      );
+      return rows[0]?.fits === true;
+    },
+
+    /**
+     * Removes the criteria that match the same events as this one, and the subscription if none is left. Resolves to
+     * false if there is no such criterion. Requires a transaction that holds the lock of the subscription.
+     */
+    async removeCriterion(typeId: string, subscriberId: string, criterion: Criterion): Promise<boolean> {
+      const { rowCount } = await database.query(
+        `DELETE FROM subscription_criteria WHERE subscriber_id = $1 AND type_id = $2 AND ${sameMatch}`,
+        criterionValues(typeId, subscriberId, criterion),
+      );
+      if (!rowCount) return false;
+      await database.query(
+        `DELETE FROM subscriptions WHERE subscriber_id = $1 AND type_id = $2 AND NOT EXISTS (
+           SELECT FROM subscription_criteria c WHERE c.subscriber_id = $1 AND c.type_id = $2)`,
+        [subscriberId, typeId],
+      );
+      return true;
+    },
+
     /** Replaces the criteria of a subscription. If the new list is empty, the subscription matches every event. */
     async setCriteria(tenant: string, typeId: string, subscriberId: string, criteria: Criterion[]): Promise<void> {
       await database.query('DELETE FROM subscription_criteria WHERE subscriber_id = $1 AND type_id = $2', [
@@ -79,22 +155,21 @@ function createWrites(database: Queryable) {
         typeId,
         criteria.length === 0,
       ]);
-      for (const { description, correlationId, context } of criteria)
-        await database.query(
-          `INSERT INTO subscription_criteria (subscriber_id, type_id, tenant, description, correlation_id, context)
-           VALUES ($1, $2, $3, $4, $5, $6)`,
-          [subscriberId, typeId, tenant, description ?? null, correlationId ?? null, JSON.stringify(context ?? {})],
-        );
-    },
-
-    async remove(tenant: string, typeId: string, subscriberId: string): Promise<boolean> {
-      const { rowCount } = await database.query(
-        'DELETE FROM subscriptions WHERE tenant = $1 AND type_id = $2 AND subscriber_id = $3',
-        [tenant, typeId, subscriberId],
+      await database.query(
+        `INSERT INTO subscription_criteria (subscriber_id, type_id, tenant, description, correlation_id, context)
+         SELECT $1, $2, $3, c ->> 'description', c ->> 'correlationId', coalesce(c -> 'context', '{}')
+         FROM jsonb_array_elements($4::jsonb) WITH ORDINALITY AS given(c, nth) ORDER BY nth`,
+        [subscriberId, typeId, tenant, JSON.stringify(criteria)],
       );
-      return rowCount === 1;
     },
   };
+}
+
+/** SQL that is true for criteria that match the same events. Descriptions are not compared. */
+const sameMatch = 'correlation_id IS NOT DISTINCT FROM $3::text AND context = $4::jsonb';
+
+function criterionValues(typeId: string, subscriberId: string, { correlationId, context }: Criterion): unknown[] {
+  return [subscriberId, typeId, correlationId ?? null, JSON.stringify(context ?? {})];
 }
 
 function toSubscription({ typeId, subscriberId, criteria }: SubscriptionRow): Subscription {

@@ -1,15 +1,11 @@
-// SQL for the lists of configurations and revisions: the filter criteria, and the limits of a page.
-import type { Criteria } from './configuration.ts';
+// SQL for the pages of lists, and the limits of a page.
 
 /** Maximum size of the values on a page, in bytes of JSON. It limits the memory that a response needs. */
-const maxPageBytes = 8 * 1_048_576;
+export const maxPageBytes = 8 * 1_048_576;
 
-export interface PageOptions<After> {
+export interface PageLimits {
   /** Maximum number of rows. */
   top: number;
-  /** The position of the last row of the previous page. Undefined for the first page. */
-  after: After | undefined;
-  criteria: Criteria | undefined;
   /** Maximum size of the values. A page has at least one row, even if its value is larger. */
   maxBytes?: number;
 }
@@ -27,7 +23,7 @@ export interface PageRow {
  * therefore reads one row at a time, and stops at the first row that no longer fits.
  */
 export function pageSql(
-  { top, maxBytes = maxPageBytes }: Pick<PageOptions<unknown>, 'top' | 'maxBytes'>,
+  { top, maxBytes = maxPageBytes }: PageLimits,
   values: unknown[],
   row: { first: string; rowAfter(position: string): string; position: string; sizes: readonly string[] },
 ): string {
@@ -43,22 +39,4 @@ export function pageSql(
   )
   SELECT * FROM (SELECT *, lead(true) OVER (ORDER BY nth) AS more FROM page) listed
   WHERE nth = 1 OR (nth <= ${rows} AND total_size <= ${bytes}) ORDER BY nth`;
-}
-
-/**
- * Returns SQL ` AND (…)` for the criteria, and appends their values to `values`. Returns an empty string if there are
- * no criteria.
- */
-export function criteriaSql(criteria: Criteria | undefined, values: unknown[], name: string, revision: string): string {
-  if (!criteria) return '';
-  const bind = (value: unknown) => `$${values.push(value)}`;
-  const terms: string[] = [];
-  if (criteria.nameContains) terms.push(`position(lower(${bind(criteria.nameContains)}) IN lower(${name})) > 0`);
-  if (criteria.createDateAfter) terms.push(`${revision}.created > ${bind(criteria.createDateAfter)}`);
-  if (criteria.createDateBefore) terms.push(`${revision}.created < ${bind(criteria.createDateBefore)}`);
-  for (const [field, value] of Object.entries(criteria.fields))
-    terms.push(
-      `${revision}.configuration::jsonb #> ${bind(field.split('.'))}::text[] = ${bind(JSON.stringify(value))}::jsonb`,
-    );
-  return terms.length > 0 ? ` AND (${terms.join(criteria.useOr ? ' OR ' : ' AND ')})` : '';
 }
