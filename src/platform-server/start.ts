@@ -1,5 +1,5 @@
-// Starts a platform server from its configuration: pools, stores, mailer, routes and the job worker. Then listens.
-import type pg from 'pg';
+// Starts a platform server from its configuration. Creates the database pools, the stores, the mailer, the dependencies
+// of the routes and the job worker. Then listens.
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
 import { createSigningKeys } from '../service/auth/signing-keys.ts';
@@ -17,33 +17,23 @@ import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { programFile } from '../service/program-files.ts';
 import { createQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
-import { createUrns, type Urns } from '../service/urn.ts';
 import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
-import type { Behaviour } from './behaviour.ts';
 import { codeLimit, createCodes } from './codes/codes.ts';
 import type { PlatformServerConfig } from './config.ts';
 import { type ChangeOptions, type ConfigurationChanges, createConfigurationChanges } from './configuration/changes.ts';
 import { coreScope } from './configuration/configuration.ts';
 import { definitionsSchema, schemasOfDefinitions } from './configuration/definition.ts';
 import { createConfigurationGuards } from './configuration/policy.ts';
-import { createConfigurationStore } from './configuration/store.ts';
+import { limitSearches } from './configuration/searches.ts';
 import { platformNamespace } from './directory/entry.ts';
-import { createDirectoryStore } from './directory/store.ts';
 import { eventDefinitionsSchema, eventsHome, schemasOfEvents } from './events/event.ts';
 import { createEventStore } from './events/store.ts';
 import { createJobMetrics } from './job-metrics.ts';
 import { createPlatformJobs, type PlatformJobs } from './jobs.ts';
-import { createMailer, type Mailer } from './mail.ts';
-import { createDeliveryStore } from './notifications/deliveries-store.ts';
+import { createMailer } from './mail.ts';
 import { createDeliveryJobs } from './notifications/delivery.ts';
 import { createJobQuarantine, createNoticeQuarantine } from './notifications/job-quarantine.ts';
-import {
-  notificationsHome,
-  notificationTypes,
-  notificationTypesSchema,
-  templatesIn,
-} from './notifications/notification-type.ts';
-import { createSenderPolicy } from './notifications/sender.ts';
+import { notificationsHome, notificationTypesSchema, templatesIn } from './notifications/notification-type.ts';
 import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
 import { createSubscriptionStore } from './notifications/subscriptions-store.ts';
@@ -51,8 +41,9 @@ import { createBehaviour } from './reference/create-behaviour.ts';
 import { readReference } from './reference/reference-times.ts';
 import { applySeed } from './seed.ts';
 import { readSeed } from './seed-file.ts';
+import { createStores, type StoreOptions } from './stores.ts';
 import { createTenantCode, type TenantCode } from './tenant-code.ts';
-import { createOwnTenants, createTenantStore } from './tenants/store.ts';
+import { createTenantPool, storeOf, type TenantPool } from './tenant-pool.ts';
 import { migrateJobs, startWorker } from './worker.ts';
 
 export const migrationsDirectory = programFile('src/platform-server/migrations');
@@ -95,6 +86,7 @@ export async function startPlatformServer(options: {
     mailer,
     tenantCode,
     behaviour,
+    tenantPool: createTenantPool({ pool, size: config.DATABASE_POOL_SIZE, name: 'requests', metrics }),
     ...createStores({ config, pool, mailer, behaviour }),
   };
   const queues = { events: base.events.waiting, deliveries: base.deliveries.waiting };
@@ -128,38 +120,14 @@ export async function startPlatformServer(options: {
   });
 }
 
-interface StoreOptions {
-  config: PlatformServerConfig;
-  pool: pg.Pool;
-  mailer: Mailer;
-  behaviour: Behaviour;
-}
-
 /** The objects that the functions below use. */
 interface Base extends StoreOptions, ReturnType<typeof createStores> {
   log: Logger;
   clock: Clock;
   metrics: Metrics;
   tenantCode: TenantCode;
-}
-
-/** Creates the stores and the other objects that several services share. */
-function createStores({ config, pool, mailer, behaviour }: StoreOptions) {
-  const urns: Urns = createUrns(config.URN_PREFIX);
-  const configuration = createConfigurationStore(pool);
-  const tenantStore = createTenantStore(pool);
-  const senders = createSenderPolicy({ domain: mailer.domain, domainsOf: tenantStore.mailDomains });
-  const consumed = behaviour.consumerReads(configuration);
-  const notificationSettings = (tenant: string) => consumed.latestOfBoth(tenant, notificationsHome);
-  return {
-    ...{ urns, configuration, consumed, tenantStore, senders },
-    tenants: createOwnTenants(tenantStore, urns),
-    directory: createDirectoryStore(pool),
-    events: createEventStore(pool, behaviour.eventKey),
-    deliveries: createDeliveryStore(pool),
-    typesOf: async (tenant: string) => notificationTypes(await notificationSettings(tenant)),
-    senderOf: async (tenant: string) => senders.senderOf(tenant, (await notificationSettings(tenant)).tenant),
-  };
+  /** Runs the statements of requests. Jobs use `pool`. */
+  tenantPool: TenantPool;
 }
 
 function createJobs(base: Base): PlatformJobs {
@@ -180,7 +148,9 @@ function createJobs(base: Base): PlatformJobs {
 }
 
 function createRouteOptions(base: Base): PlatformRoutesOptions {
-  const { config, pool, clock, log, metrics, urns, tenants, configuration, tenantCode, mailer } = base;
+  const { config, tenantPool, clock, log, metrics, urns, tenants, tenantCode, mailer } = base;
+  const { configuration, consumed, typesOf, senderOf } = createStores(base, tenantPool.of);
+  const eventsOf = (tenant: string) => createEventStore(tenantPool.of(tenant), base.behaviour.eventKey);
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl, config.TENANT_ISSUERS), log, metrics });
@@ -199,24 +169,25 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
     tenants: { bearer: bearerOf('tenant-service'), store: base.tenantStore, urns },
     configuration: {
       guards: createConfigurationGuards({ verifier, tenants, urns, definitionOf: configuration.definition }),
-      store: base.behaviour.configurationReads(configuration),
+      store: base.behaviour.configurationReads(limitSearches(configuration)),
       changes: createChanges(base),
       urnOf: urns.configuration,
     },
     events: {
-      ...{ bearer: bearerOf('event-service'), tenants, store: base.events, clock, validate: tenantCode.validate },
-      definitions: (tenant, namespace) => base.consumed.members(tenant, eventsHome, [namespace]),
+      ...{ bearer: bearerOf('event-service'), tenants, clock, validate: tenantCode.validate },
+      store: { accept: (event, now) => eventsOf(event.tenant).accept(event, now) },
+      definitions: (tenant, namespace) => consumed.members(tenant, eventsHome, [namespace]),
     },
     notifications: {
       ...{ bearer: bearerOf('notification-service'), tenant: callTenant(tenants), urns },
-      ...{ typesOf: base.typesOf, senderOf: base.senderOf, sendMail: mailer.send },
-      subscribers: createSubscriberStore(pool),
-      pendingNotices: base.behaviour.pendingNotices(pool),
+      ...{ typesOf, senderOf, sendMail: mailer.send },
+      subscribers: storeOf(createSubscriberStore, tenantPool.of),
+      pendingNotices: (tenant, id) => base.behaviour.pendingNotices(tenantPool.of(tenant))(tenant, id),
       codeChannels: base.behaviour.codeChannels,
-      subscriptions: createSubscriptionStore(pool),
-      subscribing: createSubscribing({ pool, clock, findOrCreate: base.behaviour.findOrCreate }),
+      subscriptions: storeOf(createSubscriptionStore, tenantPool.of),
+      subscribing: createSubscribing({ tenantPool, clock, findOrCreate: base.behaviour.findOrCreate }),
       codeLimit: createRateLimits({ log, clock, metrics }).local(codeLimit),
-      codes: createCodes({ pool, key: config.CODE_KEY, clock, workOnce: base.behaviour.codesWorkOnce }),
+      codes: createCodes({ tenantPool, key: config.CODE_KEY, clock, workOnce: base.behaviour.codesWorkOnce }),
     },
   };
 }
@@ -234,9 +205,17 @@ const builtIn = {
   'platform:notification-service': { schema: notificationTypesSchema, findCode: templatesIn },
 };
 
-function createChanges({ pool, clock, tenantCode, config, urns, senders, behaviour }: Base): ConfigurationChanges {
+function createChanges({
+  tenantPool,
+  clock,
+  tenantCode,
+  config,
+  urns,
+  senders,
+  behaviour,
+}: Base): ConfigurationChanges {
   const options: ChangeOptions = {
-    ...{ pool, clock, code: tenantCode, builtIn, largest: 2 * config.BODY_LIMIT, urnOf: urns.configuration },
+    ...{ tenantPool, clock, code: tenantCode, builtIn, largest: 2 * config.BODY_LIMIT, urnOf: urns.configuration },
     largestTenant: config.TENANT_CONFIGURATION_LIMIT,
     async refuse({ scope, namespace, name }, value, before) {
       if (scope === coreScope || namespace !== notificationsHome.namespace || name !== notificationsHome.name) return;

@@ -1,9 +1,8 @@
 // Issues and checks codes. A code works once, within ten minutes. A code becomes void after ten failed checks, or when
 // a new code is issued for the same address. A check with an idempotency key can be repeated, because its response may
 // have been lost.
-import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
-import { withTransaction } from '../../service/postgres/postgres.ts';
+import type { TenantPool } from '../tenant-pool.ts';
 import { type CodePlace, codeLifetime, digestCheck, digestCode, generateCode, judgeCode } from './code.ts';
 import { createCodeStore } from './store.ts';
 
@@ -15,16 +14,16 @@ export const codeLimit = { name: 'address-codes', most: 10, window: 3_600_000 };
 
 export interface Codes {
   /** Returns a new code for this address, in plain text. The new code replaces the previous one. */
-  issue(to: CodePlace): Promise<string>;
+  issue(tenant: string, to: CodePlace): Promise<string>;
   /**
    * Resolves to true if the code is correct. After that, only a check with the same idempotency key can use the code
    * again. Resolves to undefined if no code was ever sent to this address.
    */
-  check(at: CodePlace, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
+  check(tenant: string, at: CodePlace, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
 }
 
 export interface CodesOptions {
-  pool: pg.Pool;
+  tenantPool: TenantPool;
   /** The key of the HMACs of codes. */
   key: string;
   clock: Clock;
@@ -32,17 +31,17 @@ export interface CodesOptions {
   workOnce: boolean;
 }
 
-export function createCodes({ pool, key, clock, workOnce }: CodesOptions): Codes {
+export function createCodes({ tenantPool, key, clock, workOnce }: CodesOptions): Codes {
   return {
-    async issue(to) {
+    async issue(tenant, to) {
       const code = generateCode();
       const expires = new Date(clock().getTime() + codeLifetime);
-      await createCodeStore(pool).replace(to, digestCode(key, to, code), expires);
+      await createCodeStore(tenantPool.of(tenant)).replace(to, digestCode(key, to, code), expires);
       return code;
     },
 
-    check(at, code, idempotencyKey) {
-      return withTransaction(pool, async (transaction) => {
+    check(tenant, at, code, idempotencyKey) {
+      return tenantPool.transaction(tenant, async (transaction) => {
         const store = createCodeStore(transaction);
         const sent = await store.lock(at);
         if (!sent) return undefined;

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
-import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type CheckOptions, checkedValue } from './checked-value.ts';
 import { type ConfigurationKey, coreScope, type Edit, type Revision } from './configuration.ts';
 import { type ConfigurationStore, createConfigurationStore } from './store.ts';
@@ -66,7 +66,7 @@ export function inChange<T>(
   actor: Actor,
   work: (change: Change) => Promise<T>,
 ): Promise<T> {
-  return withTransaction(options.pool, (transaction) =>
+  return options.tenantPool.transaction(key.scope, (transaction) =>
     work({ options, transaction, store: createConfigurationStore(transaction), key, actor, now: options.clock() }),
   );
 }
@@ -111,7 +111,7 @@ async function editLatest(
   inTransaction: InTransaction,
 ): Promise<Revision> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
-    const { latest } = await createConfigurationStore(options.pool).read(key);
+    const { latest } = await createConfigurationStore(options.tenantPool.of(key.scope)).read(key);
     const configuration = await checkedValue(options, key, latest?.configuration, edit);
     if (latest && isDeepStrictEqual(latest.configuration, configuration)) return latest;
     const saved = await inTransaction((change) => saveOver(change, latest, configuration, edit));

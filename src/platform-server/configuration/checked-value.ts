@@ -1,14 +1,14 @@
 // Computes the value of a configuration after an edit. Then checks the size of the value, validates the value against
 // its schema and the rules of this server's own services, and checks the tenants' schemas and templates in it.
-import type pg from 'pg';
 import { type FieldError, invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { TenantCode } from '../tenant-code.ts';
+import type { TenantPool } from '../tenant-pool.ts';
 import { changedCode, type FindCode, mostWritten } from '../written-code.ts';
 import { applyEdit, type ConfigurationKey, type Edit, EditError } from './configuration.ts';
 import { createConfigurationStore } from './store.ts';
 
 export interface CheckOptions {
-  pool: pg.Pool;
+  tenantPool: TenantPool;
   code: Pick<TenantCode, 'validate' | 'check'>;
   /**
    * The configurations of this server's own services, keyed by `namespace:name`. Each has a schema that no definition
@@ -40,7 +40,7 @@ export async function checkedValue(
   if (JSON.stringify(value).length > largest)
     throw refuse([{ pointer: '', detail: `would be longer than ${largest} characters` }]);
   const own = builtIn[label];
-  const store = createConfigurationStore(options.pool);
+  const store = createConfigurationStore(options.tenantPool.of(key.scope));
   const schema = own ? own.schema : (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
   if (schema === undefined) return value;
   const result = await code.validate(key.scope, schema, value);

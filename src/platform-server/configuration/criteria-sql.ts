@@ -12,9 +12,42 @@ export function criteriaSql(criteria: Criteria | undefined, values: unknown[], n
   if (criteria.nameContains) terms.push(`position(lower(${bind(criteria.nameContains)}) IN lower(${name})) > 0`);
   if (criteria.createDateAfter) terms.push(`${revision}.created > ${bind(criteria.createDateAfter)}`);
   if (criteria.createDateBefore) terms.push(`${revision}.created < ${bind(criteria.createDateBefore)}`);
-  for (const [field, value] of Object.entries(criteria.fields))
-    terms.push(
-      `${revision}.configuration::jsonb #> ${bind(field.split('.'))}::text[] = ${bind(JSON.stringify(value))}::jsonb`,
-    );
-  return terms.length > 0 ? ` AND (${terms.join(criteria.useOr ? ' OR ' : ' AND ')})` : '';
+  if (comparesFields(criteria)) terms.push(fieldsSql(criteria, bind, revision));
+  return terms.length > 0 ? ` AND (${terms.join(joiner(criteria))})` : '';
+}
+
+const joiner = ({ useOr }: Criteria) => (useOr ? ' OR ' : ' AND ');
+
+/** The subquery converts each value only once. OFFSET 0 keeps Postgres from merging it into the comparisons. */
+function fieldsSql(criteria: Criteria, bind: (value: unknown) => string, revision: string): string {
+  const terms = Object.entries(criteria.fields).map(
+    ([field, value]) => `document #> ${bind(field.split('.'))}::text[] = ${bind(JSON.stringify(value))}::jsonb`,
+  );
+  return `(SELECT ${terms.join(joiner(criteria))}
+    FROM (SELECT ${revision}.configuration::jsonb AS document OFFSET 0) parsed)`;
+}
+
+/** True if the criteria compare fields of the values. */
+export function comparesFields(criteria: Criteria | undefined): criteria is Criteria {
+  return criteria !== undefined && Object.keys(criteria.fields).length > 0;
+}
+
+/** Maximum size of all values whose fields a list compares, in bytes of JSON. */
+const mostScanned = 64 * 1_048_576;
+
+/**
+ * Returns SQL that finds a row if the values whose fields the criteria compare exceed `mostScanned`, and appends its
+ * values to `values`. `from` is the FROM clause with the conditions of the list, to which the other criteria are added.
+ * The window function reads one value after another, so Postgres stops at the first row beyond the limit.
+ */
+export function oversizeSql(
+  criteria: Criteria,
+  values: unknown[],
+  { from, name, revision, order }: { from: string; name: string; revision: string; order: string },
+): string {
+  const others = criteria.useOr ? '' : criteriaSql({ ...criteria, fields: {} }, values, name, revision);
+  return `SELECT FROM (
+      SELECT sum(octet_length(${revision}.configuration::text)) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS size
+      FROM ${from}${others}) read
+    WHERE size > ${mostScanned} LIMIT 1`;
 }

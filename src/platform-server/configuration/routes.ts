@@ -8,6 +8,7 @@ import { shortPages, toPage } from '../page.ts';
 import type { ConfigurationChanges } from './changes.ts';
 import { type ConfigurationKey, coreScope, type Revision } from './configuration.ts';
 import { actorOf, type ConfigurationGuards, scopeOf } from './policy.ts';
+import type { StoredEntry } from './rows.ts';
 import {
   activeQuery,
   activeSetAnswer,
@@ -28,7 +29,7 @@ import {
   revisionsAnswer,
   revisionsQuery,
 } from './schema.ts';
-import type { ConfigurationStore, StoredEntry } from './store.ts';
+import type { ConfigurationStore } from './store.ts';
 
 export interface ConfigurationRouteOptions {
   guards: ConfigurationGuards;

@@ -27,6 +27,9 @@ export const activeQuery = z.object({ orLatest: flagParameter });
 
 const moment = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 
+/** Maximum number of fields in the criteria. Each of them is compared with each value. */
+const mostFields = 20;
+
 /**
  * Each additional member of the criteria is a required value. Its name is the dotted path to a field of the
  * configuration.
@@ -47,7 +50,8 @@ const criteriaSchema = z
       useOr,
       fields,
     }),
-  );
+  )
+  .refine(({ fields }) => Object.keys(fields).length <= mostFields, `must compare at most ${mostFields} fields`);
 
 export const listQuery = z.object({
   top: top(10, 1_000),

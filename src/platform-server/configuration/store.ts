@@ -1,65 +1,26 @@
 // Stores configurations in Postgres. Writes run in the caller's transaction. That transaction must hold the lock of the
 // configuration's row.
 import type { Queryable } from '../../service/postgres/postgres.ts';
-import { type PageLimits, type PageRow, pageSql } from '../list-sql.ts';
-import { type ConfigurationKey, type Criteria, coreScope, type Revision, type Scope } from './configuration.ts';
-import { criteriaSql } from './criteria-sql.ts';
+import { type ConfigurationKey, coreScope, type Revision, type Scope } from './configuration.ts';
 import { chooseDefinition, type Definition, definitionKeys, definitionsHome } from './definition.ts';
+import { createLists } from './lists.ts';
+import {
+  type EntryRow,
+  entryColumns,
+  entryTables,
+  keyMatch,
+  keyValues,
+  type RevisionRow,
+  type Rows,
+  type StoredEntry,
+  toEntry,
+  toRevision,
+} from './rows.ts';
 
 export type ConfigurationHome = Pick<ConfigurationKey, 'namespace' | 'name'>;
 
-export interface StoredEntry {
-  name: string;
-  latest?: Revision;
-  active?: Revision;
-}
-
-interface PageOptions<After> extends PageLimits {
-  /** The position of the last row of the previous page. Undefined for the first page. */
-  after: After | undefined;
-  criteria: Criteria | undefined;
-}
-
-/** A page of a list. */
-export interface Listed<T> {
-  items: T[];
-  /** Number of items on all pages. */
-  total: number;
-  /** Whether another page follows. */
-  hasMore: boolean;
-}
-
-interface EntryRow {
-  name: string;
-  revision: number;
-  created: Date;
-  last_updated: Date;
-  configuration: unknown;
-  active: number | null;
-  active_created: Date | null;
-  active_last_updated: Date | null;
-  active_configuration: unknown;
-}
-
-type RevisionRow = Pick<EntryRow, 'revision' | 'created' | 'last_updated' | 'configuration'>;
-
-const entryColumns = `c.name, l.revision, l.created, l.last_updated, l.configuration, c.active,
-  a.created AS active_created, a.last_updated AS active_last_updated, a.configuration AS active_configuration`;
-
-// Joins the active revision only if it is not the latest one. LATERAL with LIMIT is needed if Postgres has no
-// statistics: a plain join then reads all revisions of the namespace for each configuration.
-const entryTables = `configurations c
-  JOIN LATERAL (SELECT revision, created, last_updated, configuration FROM configuration_revisions r
-    WHERE r.tenant = c.tenant AND r.namespace = c.namespace AND r.name = c.name
-    ORDER BY r.revision DESC LIMIT 1) l ON true
-  LEFT JOIN LATERAL (SELECT revision, created, last_updated, configuration FROM configuration_revisions r
-    WHERE r.tenant = c.tenant AND r.namespace = c.namespace AND r.name = c.name
-      AND r.revision = c.active AND r.revision <> l.revision LIMIT 1) a ON true`;
-
 const latestOfBothSql = `SELECT DISTINCT ON (tenant) tenant, configuration FROM configuration_revisions
   WHERE tenant IN ($1, $2) AND namespace = $3 AND name = $4 ORDER BY tenant, revision DESC`;
-
-const keyMatch = 'tenant = $1 AND namespace = $2 AND name = $3';
 
 export type ConfigurationStore = ReturnType<typeof createConfigurationStore>;
 
@@ -68,8 +29,6 @@ export function createConfigurationStore(database: Queryable) {
     (await database.query<T>(sql, values)).rows;
   return { ...createReads(rows), ...createLists(rows), ...createLatestReads(rows), ...createWrites(rows) };
 }
-
-type Rows = <T extends object>(sql: string, values: unknown[]) => Promise<T[]>;
 
 function createReads(rows: Rows) {
   return {
@@ -90,49 +49,6 @@ function createReads(rows: Rows) {
       return row && toRevision(row);
     },
   };
-}
-
-function createLists(rows: Rows) {
-  return {
-    async list(scope: Scope, namespace: string, options: PageOptions<string>): Promise<Listed<StoredEntry>> {
-      const values: unknown[] = [scope, namespace];
-      const matches = `c.tenant = $1 AND c.namespace = $2${criteriaSql(options.criteria, values, 'c.name', 'l')}`;
-      const [count] = await rows<{ total: number }>(
-        `SELECT count(*)::integer AS total FROM ${entryTables} WHERE ${matches}`,
-        values,
-      );
-      const sql = pageSql(options, values, {
-        first: `$${values.push(options.after ?? '')}::text`,
-        position: 'name',
-        sizes: ['configuration', 'active_configuration'],
-        rowAfter: (name) =>
-          `SELECT ${entryColumns} FROM ${entryTables} WHERE ${matches} AND c.name > ${name} ORDER BY c.name LIMIT 1`,
-      });
-      return listed(await rows<EntryRow & PageRow>(sql, values), toEntry, count?.total);
-    },
-
-    async revisions(key: ConfigurationKey, options: PageOptions<number>): Promise<Listed<Revision>> {
-      const values: unknown[] = keyValues(key);
-      const matches = `${keyMatch}${criteriaSql(options.criteria, values, 'name', 'configuration_revisions')}`;
-      const [count] = await rows<{ total: number }>(
-        `SELECT count(*)::integer AS total FROM configuration_revisions WHERE ${matches}`,
-        values,
-      );
-      const sql = pageSql(options, values, {
-        first: `$${values.push(options.after ?? 2_147_483_648)}::bigint`,
-        position: 'revision',
-        sizes: ['configuration'],
-        rowAfter: (revision) =>
-          `SELECT revision, created, last_updated, configuration FROM configuration_revisions
-           WHERE ${matches} AND configuration_revisions.revision < ${revision} ORDER BY revision DESC LIMIT 1`,
-      });
-      return listed(await rows<RevisionRow & PageRow>(sql, values), toRevision, count?.total);
-    },
-  };
-}
-
-function listed<Row extends PageRow, T>(rows: Row[], map: (row: Row) => T, total = 0): Listed<T> {
-  return { items: rows.map(map), total, hasMore: rows.at(-1)?.more === true };
 }
 
 /** Returns functions that read the latest values of core configuration and of a tenant's configuration in one query. */
@@ -226,29 +142,4 @@ function createWrites(rows: Rows) {
       await rows(`DELETE FROM configurations WHERE ${keyMatch}`, keyValues(key));
     },
   };
-}
-
-const keyValues = ({ scope, namespace, name }: ConfigurationKey): unknown[] => [scope, namespace, name];
-
-function toRevision(row: RevisionRow): Revision {
-  return {
-    revision: row.revision,
-    created: row.created,
-    lastUpdated: row.last_updated,
-    configuration: row.configuration,
-  };
-}
-
-function toEntry(row: EntryRow): StoredEntry {
-  const latest = toRevision(row);
-  if (row.active === null) return { name: row.name, latest };
-  if (row.active === row.revision || !row.active_created || !row.active_last_updated)
-    return { name: row.name, latest, active: latest };
-  const active = {
-    revision: row.active,
-    created: row.active_created,
-    lastUpdated: row.active_last_updated,
-    configuration: row.active_configuration,
-  };
-  return { name: row.name, latest, active };
 }

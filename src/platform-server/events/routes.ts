@@ -14,7 +14,7 @@ import type { EventStore } from './store.ts';
 export interface EventRouteOptions {
   bearer: Guard;
   tenants: Pick<Tenants, 'byId'>;
-  store: EventStore;
+  store: Pick<EventStore, 'accept'>;
   clock: Clock;
   /** Returns the entries for a namespace in platform:event-service: the core entry first, then the tenant's entry. */
   definitions(tenant: string, namespace: string): Promise<unknown[]>;

@@ -30,8 +30,8 @@ export interface SubscriberRouteOptions {
   subscribers: SubscriberStore;
   subscribing: Subscribing;
   codes: {
-    issue(to: CodeAddress): Promise<string>;
-    check(at: CodeAddress, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
+    issue(tenant: string, to: CodeAddress): Promise<string>;
+    check(tenant: string, at: CodeAddress, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
   };
   /** Limits the codes of an address. */
   codeLimit: LocalRateLimiter;
@@ -129,7 +129,7 @@ function operationRoute(options: SubscriberRouteOptions): Route {
         response.json({ sent: true });
         return;
       }
-      const isRight = await codes.check(to, body.code, request.get('idempotency-key'));
+      const isRight = await codes.check(tenantKey(of.id), to, body.code, request.get('idempotency-key'));
       if (isRight === undefined)
         throw invalidRequest([{ pointer: '/code', detail: 'cannot be checked: no code was sent to this address' }]);
       response.json({ verified: isRight });
@@ -156,7 +156,7 @@ async function sendCode(
       headers: { 'Retry-After': String(reset) },
     });
   try {
-    const code = await codes.issue(to);
+    const code = await codes.issue(key, to);
     const mail = codeMail({ to: { name, address: to.address }, code, reason, language });
     await sendMail(key, { ...mail, from: await senderOf(key) });
   } catch (cause) {

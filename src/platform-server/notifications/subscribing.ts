@@ -1,31 +1,31 @@
 // Subscribes users to notification types and unsubscribes them, each in one transaction. A repeated request changes
 // nothing: it finds the user's existing subscriber, and does not add criteria that already exist. A client can
 // therefore retry after a lost response.
-import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
+import type { TenantPool } from '../tenant-pool.ts';
 import type { NewSubscriber } from './schema.ts';
 import { createSubscriberStore, type FindOrCreate } from './subscribers-store.ts';
 import { type Criterion, isEmpty, mostCriteria, normalizeAddress } from './subscription.ts';
 import { createSubscriptionStore, type SubscriptionStore } from './subscriptions-store.ts';
 
 export interface SubscribingOptions {
-  pool: pg.Pool;
+  tenantPool: Pick<TenantPool, 'transaction'>;
   clock: Clock;
   findOrCreate(transaction: Queryable): FindOrCreate;
 }
 
 export type Subscribing = ReturnType<typeof createSubscribing>;
 
-export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOptions) {
+export function createSubscribing({ tenantPool, clock, findOrCreate }: SubscribingOptions) {
   return {
     /**
      * Subscribes a subscriber to the type: the existing one with the request's `id` or `userId`, or a new one. Returns
      * the subscriber's id.
      */
     subscribe(tenant: string, typeId: string, request: NewSubscriber): Promise<string> {
-      return withTransaction(pool, async (transaction) => {
+      return tenantPool.transaction(tenant, async (transaction) => {
         const subscribers = createSubscriberStore(transaction);
         const id = request.id ?? undefined;
         if (id !== undefined && !(await subscribers.find(tenant, id)))
@@ -46,7 +46,7 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
       subscriberId: string,
       criteria: Criterion | Criterion[] | null | undefined,
     ): Promise<void> {
-      return withTransaction(pool, async (transaction) => {
+      return tenantPool.transaction(tenant, async (transaction) => {
         if (!(await createSubscriberStore(transaction).find(tenant, subscriberId)))
           throw new Problem('not-found', 'The subscriber does not exist.');
         const store = createSubscriptionStore(transaction);
@@ -62,7 +62,7 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
      */
     removeCriterion(tenant: string, typeId: string, subscriberId: string, criterion: Criterion): Promise<boolean> {
       if (isEmpty(criterion)) throw refused('The criteria must have a correlationId or a context.');
-      return withTransaction(pool, async (transaction) => {
+      return tenantPool.transaction(tenant, async (transaction) => {
         const store = createSubscriptionStore(transaction);
         return (
           (await store.lock(tenant, typeId, subscriberId)) && store.removeCriterion(typeId, subscriberId, criterion)
@@ -72,7 +72,7 @@ export function createSubscribing({ pool, clock, findOrCreate }: SubscribingOpti
 
     /** Deletes a subscriber with its addresses. Resolves to false if the subscriber does not exist. */
     removeSubscriber(tenant: string, subscriberId: string): Promise<boolean> {
-      return withTransaction(pool, (transaction) =>
+      return tenantPool.transaction(tenant, (transaction) =>
         createSubscriberStore(transaction).remove(tenant, subscriberId),
       );
     },

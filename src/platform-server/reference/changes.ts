@@ -11,7 +11,7 @@ import { createConfigurationStore } from '../configuration/store.ts';
 /** `delay` is the time between reading and writing, in milliseconds. */
 export function createUnlockedEdit(options: ChangeOptions, delay: number): ConfigurationChanges['edit'] {
   return async (key, edit, actor) => {
-    const { latest } = await createConfigurationStore(options.pool).read(key);
+    const { latest } = await createConfigurationStore(options.tenantPool.of(key.scope)).read(key);
     const configuration = asStored(await checkedValue(options, key, latest?.configuration, edit));
     if (latest && isDeepStrictEqual(latest.configuration, configuration)) return latest;
     await sleep(delay);

@@ -1,0 +1,64 @@
+// The rows of configurations in Postgres, and how they become entries and revisions.
+import type { ConfigurationKey, Revision } from './configuration.ts';
+
+export interface StoredEntry {
+  name: string;
+  latest?: Revision;
+  active?: Revision;
+}
+
+export interface EntryRow {
+  name: string;
+  revision: number;
+  created: Date;
+  last_updated: Date;
+  configuration: unknown;
+  active: number | null;
+  active_created: Date | null;
+  active_last_updated: Date | null;
+  active_configuration: unknown;
+}
+
+export type RevisionRow = Pick<EntryRow, 'revision' | 'created' | 'last_updated' | 'configuration'>;
+
+export const entryColumns = `c.name, l.revision, l.created, l.last_updated, l.configuration, c.active,
+  a.created AS active_created, a.last_updated AS active_last_updated, a.configuration AS active_configuration`;
+
+// Joins the active revision only if it is not the latest one. LATERAL with LIMIT is needed if Postgres has no
+// statistics: a plain join then reads all revisions of the namespace for each configuration.
+export const entryTables = `configurations c
+  JOIN LATERAL (SELECT revision, created, last_updated, configuration FROM configuration_revisions r
+    WHERE r.tenant = c.tenant AND r.namespace = c.namespace AND r.name = c.name
+    ORDER BY r.revision DESC LIMIT 1) l ON true
+  LEFT JOIN LATERAL (SELECT revision, created, last_updated, configuration FROM configuration_revisions r
+    WHERE r.tenant = c.tenant AND r.namespace = c.namespace AND r.name = c.name
+      AND r.revision = c.active AND r.revision <> l.revision LIMIT 1) a ON true`;
+
+export const keyMatch = 'tenant = $1 AND namespace = $2 AND name = $3';
+
+export type Rows = <T extends object>(sql: string, values: unknown[]) => Promise<T[]>;
+
+export const keyValues = ({ scope, namespace, name }: ConfigurationKey): unknown[] => [scope, namespace, name];
+
+export function toRevision(row: RevisionRow): Revision {
+  return {
+    revision: row.revision,
+    created: row.created,
+    lastUpdated: row.last_updated,
+    configuration: row.configuration,
+  };
+}
+
+export function toEntry(row: EntryRow): StoredEntry {
+  const latest = toRevision(row);
+  if (row.active === null) return { name: row.name, latest };
+  if (row.active === row.revision || !row.active_created || !row.active_last_updated)
+    return { name: row.name, latest, active: latest };
+  const active = {
+    revision: row.active,
+    created: row.active_created,
+    lastUpdated: row.active_last_updated,
+    configuration: row.active_configuration,
+  };
+  return { name: row.name, latest, active };
+}
