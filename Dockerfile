@@ -62,6 +62,8 @@ COPY --from=program --chown=65532:65532 /compile-cache ./compile-cache
 USER 65532:65532
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/compile-cache
 RUN ["/nodejs/bin/node", "--max-semi-space-size=8", "--heap-growing-percent=30", "src/image/warm-up/main.js"]
-ENV NODE_COMPILE_CACHE_READONLY=1
+# Half of these threads look up host names. Upstreams and identity providers may use three quarters of that half
+# (src/service/http/host-lookups.ts). The 20 threads beyond Node's default cost about 0.5 MiB of memory per process.
+ENV NODE_COMPILE_CACHE_READONLY=1 UV_THREADPOOL_SIZE=24
 EXPOSE 8080 9090
 ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "--heap-growing-percent=30", "/app/src/image/main.js"]

@@ -2,15 +2,19 @@
 // closing it, or the network may have dropped it silently. The outcome of a request over a dead connection is unknown.
 // The request could not be repeated, because an authorization code must not be presented twice (RFC 6749 section
 // 4.1.2). New connections cost little, because requests are rare: except during a sign-in, the responses are cached for
-// the whole realm.
+// the whole realm. The host of each provider is looked up by itself, so that a provider whose name servers do not respond
+// does not delay the others.
 import { Agent, fetch, type RequestInit } from 'undici';
+import { createHostLookups, lookupShares } from '../http/host-lookups.ts';
 
 /** Maximum size of a response in bytes. Keycloak's responses have at most 10 KiB. */
 const longestResponse = 1_048_576;
 
+const lookups = createHostLookups({ slots: { total: lookupShares.providers, perTenant: 1 } });
+const connect = { timeout: 5_000, lookup: lookups.lookupFor((host) => host) };
+
 /** `pipelining: 0` makes the agent close each connection after its response. */
-export const createProviderAgent = () =>
-  new Agent({ pipelining: 0, connect: { timeout: 5_000 }, maxResponseSize: longestResponse });
+export const createProviderAgent = () => new Agent({ pipelining: 0, connect, maxResponseSize: longestResponse });
 
 const agent = createProviderAgent();
 

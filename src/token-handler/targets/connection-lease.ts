@@ -26,12 +26,12 @@ export class ConnectionLease implements Waiter {
   async take(): Promise<void> {
     const { isStream, origin, session } = this.#outgoing;
     const { connections } = this.#options;
+    const { tenantId, user } = session.session;
     if (isStream) {
       this.#watch.openStream();
-      this.#lease = connections.own(origin);
+      this.#lease = connections.own(origin, tenantId);
       return;
     }
-    const { tenantId, user } = session.session;
     this.#lease = await connections.share(origin, { tenant: tenantId, member: user.id }, this);
     if (this.#isClosed) this.#lease.release();
   }

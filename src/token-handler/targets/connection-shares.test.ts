@@ -4,7 +4,8 @@ import { type AddressInfo, createServer } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Problem } from '../../service/http/problem.ts';
-import { type ConnectionLimits, createConnections, type Lease } from './connections.ts';
+import type { ConnectionLimits } from './connection-limits.ts';
+import { createConnections, type Lease } from './connections.ts';
 
 const origin = 'http://127.0.0.1:9';
 beforeEach(() =>
@@ -210,7 +211,7 @@ describe('connections to an upstream that responds late', () => {
 describe('the connection of a stream', () => {
   it('is used by no other request, counts in no share, and is closed with the stream', async () => {
     const { connections, take } = start({ perUpstream: 1 });
-    const [one, other] = [connections.own(origin), connections.own(origin)];
+    const [one, other] = [connections.own(origin, 'town'), connections.own(origin, 'town')];
     expect(one.dispatcher).not.toBe(other.dispatcher);
     expect(connections.count()).toEqual({ held: 0, waiting: 0 });
     expect(await problemOf(take())).toBe('taken');
@@ -222,7 +223,7 @@ describe('the connection of a stream', () => {
 
 it('all connections and the timer end with the process', async () => {
   const { connections, take } = start();
-  const leases = [await take(), connections.own(origin)];
+  const leases = [await take(), connections.own(origin, 'town')];
   await connections.close();
   expect(leases.map(isDestroyed)).toEqual([true, true]);
   expect(vi.getTimerCount()).toBe(0);
@@ -237,7 +238,7 @@ describe('an upstream', () => {
     onTestFinished(() => void server.close());
     await once(server, 'listening');
     const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    for (const lease of [await take('ada', 'town', url), connections.own(url)]) {
+    for (const lease of [await take('ada', 'town', url), connections.own(url, 'town')]) {
       lease.dispatcher.dispatch({ path: '/', method: 'GET' }, unconcerned);
       const [socket] = await once(server, 'connection');
       const [hello] = await once(socket, 'data');

@@ -3,9 +3,16 @@
 // limited queue. Requests to a full pool are refused immediately. Closes the connections of unused pools, and idle
 // connections that the network may have dropped. Never retries a request.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import { createHostLookups, type HostLookups, lookupShares } from '../../service/http/host-lookups.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { ReplaceablePool } from '../../service/http/replaceable-pool.ts';
 import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
+import {
+  type ConnectionLimits,
+  type ConnectionRefusal,
+  queueOptions,
+  waitingPerConnection,
+} from './connection-limits.ts';
 
 /** A connection to an upstream, for one request. */
 export interface Lease {
@@ -32,39 +39,16 @@ export interface Connections {
    */
   share(origin: string, claim: Claim, waiter: Waiter): Promise<Lease>;
   /** Leases a new connection for one stream. */
-  own(origin: string): Lease;
+  own(origin: string, tenant: string): Lease;
   /** Returns the number of shared connections in use, and the number of requests that wait for a connection. */
   count(): { held: number; waiting: number };
   close(): Promise<void>;
-}
-
-/**
- * Why a request was refused. `process`: the limit for all upstreams together was reached. `pool`: all connections to
- * the upstream were in use. `queue-full`: too many requests were waiting. `queue-late`: the request waited for too
- * long.
- */
-export type ConnectionRefusal = 'process' | 'pool' | 'queue-full' | 'queue-late';
-
-export interface ConnectionLimits {
-  /** Maximum number of shared connections to one upstream. */
-  perUpstream: number;
-  /** Percentage of the shared connections that one person may hold. This limit is never less than eight connections. */
-  personShare: number;
-  /** Percentage of the shared connections that one tenant may hold. */
-  tenantShare: number;
-  onRefused(reason: ConnectionRefusal): void;
 }
 
 /** Timeout for connecting to an upstream, including TLS, in milliseconds. */
 const connectTimeout = 10_000;
 /** Longest pause within a response body, in milliseconds. */
 const longestPause = 300_000;
-/** Maximum wait of a request in milliseconds, while its person or tenant holds all connections of its share. */
-const longestWait = 10_000;
-/** Maximum number of waiting requests for each connection that a person, a tenant or a pool may hold. */
-const waitingPerConnection = 4;
-/** The limit of a person is never less than this number, because a page loads several resources concurrently. */
-const leastOfPerson = 8;
 /**
  * The limit for all upstreams together is `perUpstream` times this number. The limit exists because the number of file
  * descriptors is limited.
@@ -75,8 +59,8 @@ const longestIdle = 60_000;
 
 const common = { headersTimeout: 0, pipelining: 1, allowH2: false } as const;
 
-export function createConnections(limits: ConnectionLimits): Connections {
-  const connect = buildConnector({ timeout: connectTimeout, allowH2: false });
+/** Creates the connections. Tests replace `lookups`. */
+export function createConnections(limits: ConnectionLimits, lookups = upstreamLookups(limits)): Connections {
   const shared = new Map<string, SharedConnections>();
   const owned = new Set<Client>();
   const all = createFairQueue(queueOptions(limits, { times: fullUpstreams, waiting: 0 }));
@@ -90,18 +74,19 @@ export function createConnections(limits: ConnectionLimits): Connections {
   }, longestIdle / 2);
   sweep.unref();
 
+  const at = (origin: string) => {
+    let connections = shared.get(origin);
+    if (!connections) {
+      connections = new SharedConnections(origin, limits, { all, lookups });
+      shared.set(origin, connections);
+    }
+    return connections;
+  };
+
   return {
-    share(origin, claim, waiter) {
-      let connections = shared.get(origin);
-      if (!connections) {
-        const options = { ...common, connect, connections: limits.perUpstream, bodyTimeout: longestPause };
-        connections = new SharedConnections(new ReplaceablePool(() => new Pool(origin, options)), limits, all);
-        shared.set(origin, connections);
-      }
-      return connections.take(claim, waiter);
-    },
-    own(origin) {
-      const dispatcher = new Client(origin, { ...common, connect, bodyTimeout: 0 });
+    share: (origin, claim, waiter) => at(origin).take(claim, waiter),
+    own(origin, tenant) {
+      const dispatcher = new Client(origin, { ...common, connect: at(origin).connectFor(tenant), bodyTimeout: 0 });
       owned.add(dispatcher);
       return {
         dispatcher,
@@ -127,18 +112,37 @@ export function createConnections(limits: ConnectionLimits): Connections {
   };
 }
 
+interface Common {
+  /** The slots for all upstreams together. */
+  all: FairQueue;
+  lookups: HostLookups;
+}
+
 class SharedConnections {
   readonly pool: ReplaceablePool;
   readonly queue: FairQueue;
+  readonly #connect: buildConnector.connector;
   readonly #limits: ConnectionLimits;
   readonly #all: FairQueue;
+  /** The tenant of the latest request. The upstream's host is looked up for this tenant. */
+  #tenant = '';
   #lastUsed = performance.now();
 
-  constructor(pool: ReplaceablePool, limits: ConnectionLimits, all: FairQueue) {
-    this.pool = pool;
+  constructor(origin: string, limits: ConnectionLimits, { all, lookups }: Common) {
+    const lookup = lookups.lookupFor(() => this.#tenant);
+    const connect = buildConnector({ timeout: connectTimeout, allowH2: false, lookup });
+    const options = { ...common, connect, connections: limits.perUpstream, bodyTimeout: longestPause };
+    this.pool = new ReplaceablePool(() => new Pool(origin, options));
+    this.#connect = connect;
     this.#limits = limits;
     this.#all = all;
     this.queue = createFairQueue(queueOptions(limits, { times: 1, waiting: waitingPerConnection }));
+  }
+
+  /** Returns the function that opens connections for a request of the tenant. */
+  connectFor(tenant: string): buildConnector.connector {
+    this.#tenant = tenant;
+    return this.#connect;
   }
 
   async take(claim: Claim, waiter: Waiter): Promise<Lease> {
@@ -155,6 +159,7 @@ class SharedConnections {
       slot();
       throw this.#refusal('process', 'This person, tenant or service has too many requests to upstreams.');
     }
+    this.#tenant = claim.tenant;
     return new SharedLease(this, slot, slotOfAll);
   }
 
@@ -170,6 +175,12 @@ class SharedConnections {
   isUnused(now: number): boolean {
     return this.queue.running + this.queue.waiting === 0 && now - this.#lastUsed > longestIdle;
   }
+}
+
+function upstreamLookups({ onRefused }: ConnectionLimits): HostLookups {
+  const total = lookupShares.upstreams;
+  const slots = { total, perTenant: Math.ceil(total / 3) };
+  return createHostLookups({ slots, onRefused: () => onRefused('lookup') });
 }
 
 class SharedLease implements Lease {
@@ -196,33 +207,4 @@ class SharedLease implements Lease {
     this.#slotOfAll();
     this.#connections.noteUse();
   }
-}
-
-/**
- * Returns the options of a queue for connections. `times` multiplies the number of connections to one upstream.
- * `waiting` is the maximum number of waiting requests per connection.
- */
-function queueOptions(
-  { perUpstream, personShare, tenantShare, onRefused }: ConnectionLimits,
-  { times, waiting }: { times: number; waiting: number },
-) {
-  const total = perUpstream * times;
-  const part = (percent: number) => Math.ceil((total * percent) / 100);
-  const slots = {
-    total,
-    perTenant: part(tenantShare),
-    perMember: Math.max(part(personShare), leastOfPerson),
-  };
-  return {
-    slots,
-    waiting: {
-      total: total * waiting,
-      perTenant: slots.perTenant * waiting,
-      perMember: slots.perMember * waiting,
-    },
-    waitMs: longestWait,
-    detail: 'This person or tenant has too many requests to this upstream. Try again.',
-    retryAfterSeconds: 1,
-    onRefused: (reason: 'full' | 'late') => onRefused(`queue-${reason}`),
-  };
 }

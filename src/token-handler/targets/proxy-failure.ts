@@ -1,5 +1,6 @@
 // Turns failures of an upstream into Problems, and decides whether a request may be sent again.
 import { errors } from 'undici';
+import { isLookupFailure } from '../../service/http/host-lookups.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { ProxyMetrics } from './proxy-options.ts';
 
@@ -21,7 +22,7 @@ export function failureProblem(error: Error, hasBegun: boolean, { dependencyFail
   if (error instanceof Problem) return error;
   if (error instanceof errors.InvalidArgumentError)
     return new Problem('invalid-request', 'The request has a header that cannot be forwarded.');
-  dependencyFailures.inc({ dependency: 'upstream', kind: 'failed' });
+  dependencyFailures.inc({ dependency: 'upstream', kind: isLookupFailure(error) ? 'lookup' : 'failed' });
   aborted.inc({ side: 'upstream' });
   const what = hasBegun ? 'broke off its response' : 'cannot be reached or gave no valid response';
   return new Problem('dependency-failed', `The upstream ${what}.`, { cause: error });

@@ -74,6 +74,13 @@ describe('a failed request', () => {
     ]);
   });
 
+  it('whose host cannot be looked up is a 502, and counts as a failed lookup', async () => {
+    const { metrics, counts } = counters();
+    const cause = Object.assign(withCode('ENOTFOUND'), { syscall: 'getaddrinfo' });
+    expect(failureProblem(cause, false, metrics)).toMatchObject({ slug: 'dependency-failed', cause });
+    expect(await counts()).toContainEqual([{ dependency: 'upstream', kind: 'lookup' }, 1]);
+  });
+
   it('that waited too long is a 504, and counts as a timeout of the upstream', async () => {
     const { metrics, counts } = counters();
     expect(lateProblem(metrics)).toMatchObject({ slug: 'dependency-timeout', status: 504 });

@@ -65,7 +65,7 @@ function createRefusalMetrics(registers: prom.Registry[]) {
     }),
     refusals: new prom.Counter<'reason'>({
       name: 'formgate_upstream_refusals_total',
-      help: 'Proxied requests refused with 503 because connections to upstreams were in use, by reason: process (limit for all upstreams), pool (limit of the upstream), queue-full, queue-late (waited too long)',
+      help: 'Proxied requests refused with 503 because connections to upstreams were in use, by reason: process (limit for all upstreams), pool (limit of the upstream), queue-full, queue-late (waited too long), lookup (too many names of hosts were being looked up)',
       labelNames: ['reason'],
       registers,
     }),
