@@ -88,9 +88,14 @@ export interface Cache<V> {
   peek(key: string, options?: Pick<ReadOptions<V>, 'permission'>): V | undefined;
   /**
    * Returns the item that `pick` selects from the value of a key. If the cached value does not contain the item, the
-   * value is fetched again; see `lacks`.
+   * value is fetched again; see `lacks`. Pass the tenant that has chosen the key, if any; see `isChosen`.
    */
-  find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined): Promise<R | undefined>;
+  find<R>(
+    key: string,
+    load: () => Promise<V>,
+    pick: (value: V) => R | undefined,
+    tenant?: string,
+  ): Promise<R | undefined>;
   /** Removes a key after a write. The response to a request that was sent before the write is then not cached. */
   invalidate(key: string): void;
 }
@@ -102,6 +107,8 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
   const reads = names.metrics.cacheReads(names.service);
   const misses = createCacheMisses<Entry<V>>({ ...names, reads, clock, budget, maxEntries, interval: times.miss });
   const reportStale = staleReporter(clock, names);
+  /** Keys whose first fetch is running and was charged. Reads that wait for the same fetch are not charged. */
+  const charged = new Set<string>();
 
   // The type of `fetch` allows undefined, which fetchEntry never returns.
   const refresh = (key: string, context: () => Promise<V>, allowStale = false) =>
@@ -132,8 +139,10 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
 
   async function readChosen(key: string, load: () => Promise<V>, limit: number, share = names.service) {
     const known = entries.get(key, anyAge);
-    if (known?.value === undefined) misses.charge(share);
-    return read(key, load, limit);
+    if (known?.value !== undefined || charged.has(key)) return read(key, load, limit);
+    misses.charge(share);
+    charged.add(key);
+    return read(key, load, limit).finally(() => charged.delete(key));
   }
 
   async function readAgain(key: string, load: () => Promise<V>, known: Entry<V>, share = names.service) {
@@ -163,14 +172,14 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
 }
 
 function createFind<V>(get: Cache<V>['get']): Cache<V>['find'] {
-  return async <R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined) => {
+  return async <R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined, tenant?: string) => {
     let picked: R | undefined;
     // Keeps the picked item, because the value may be a long list that should be searched only once.
     const lacks = (value: V) => {
       picked = pick(value);
       return picked === undefined;
     };
-    const value = await get(key, load, { lacks }, key);
+    const value = await get(key, load, { lacks, isChosen: tenant !== undefined }, tenant);
     return picked ?? pick(value);
   };
 }

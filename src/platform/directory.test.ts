@@ -138,6 +138,33 @@ describe('the directory', () => {
     expect(await missing()).toBe('http://new');
   });
 
+  it('is asked for unknown namespaces and entries only within the share of the tenant whose target names them', async () => {
+    const directory = create();
+    await directory.resolve('urn:example:river:permits', 'river').catch(() => undefined);
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 150 }, (_, nth) => directory.resolve(`urn:example:n${nth}:x`, 'hostile')),
+    );
+    const reasons = outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason);
+    expect(reasons.filter(({ slug }) => slug === 'busy')).toHaveLength(50);
+    expect(server.requests).toHaveLength(101);
+    calls.advance(1_000);
+    // Another tenant still finds what is new, and a known namespace is read again at the cost of the tenant that asks.
+    server.behave(answerJson([entry('urn:example:river:permits', 'http://permits')]));
+    expect(await directory.resolve('urn:example:river:permits', 'river')).toBe('http://permits');
+    for (let nth = 0; nth < 20; nth += 1)
+      await directory.resolve(`urn:example:n${nth}:x`, 'hostile').catch(() => undefined);
+    expect(server.requests).toHaveLength(122);
+    await directory.resolve('urn:example:n20:x', 'hostile').catch(() => undefined);
+    expect(server.requests).toHaveLength(122);
+  });
+
+  it('is asked once for a namespace that many requests of a tenant need at the same time', async () => {
+    const directory = create();
+    const urls = await Promise.all(Array.from({ length: 500 }, () => directory.resolve(`${p}:event-service`, 'town')));
+    expect(new Set(urls)).toEqual(new Set(['https://events.example.org']));
+    expect(server.requests).toHaveLength(1);
+  });
+
   it('that is down is bridged by known URLs for a day', async () => {
     const directory = create();
     await directory.resolve(`${p}:event-service`);

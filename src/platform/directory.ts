@@ -17,9 +17,10 @@ export interface Directory {
    * or a resource (`…:<version>:<path>`, which becomes the API's URL, one slash, and the path). Throws PlatformError
    * `failed` with reason `absent` if the directory has no entry. The reason is `unusable` if the URL of the entry is
    * not http(s), or contains credentials, a query or a fragment. Throws `rejected` if the text is not a URN with the
-   * configured prefix.
+   * configured prefix. Pass the tenant that has chosen the URN, if any: its share of the miss budget is charged for
+   * namespaces and entries that are not cached. Throws Problem `busy` if this share is used up.
    */
-  resolve(urn: string): Promise<string>;
+  resolve(urn: string, tenant?: string): Promise<string>;
 }
 
 export interface DirectoryOptions extends CallSettings {
@@ -86,20 +87,19 @@ export function createDirectory(options: DirectoryOptions): Directory {
     return { namespace, own, serviceUrn, exact, apiPath, path: path ? `/${path.replace(/^\/+/, '')}` : '' };
   }
 
-  const find = (lookup: Lookup) =>
-    cache.find(
-      lookup.namespace,
-      () => load(lookup.namespace),
-      (entries) => urlIn(entries, lookup),
-    );
+  const find = (lookup: Lookup, tenant: string | undefined) => {
+    const { namespace } = lookup;
+    const pick = (entries: Entries) => urlIn(entries, lookup);
+    return cache.find(namespace, () => load(namespace), pick, tenant);
+  };
 
   return {
-    async resolve(urn) {
+    async resolve(urn, tenant) {
       const lookup = lookups.memo(urn);
       const { namespace, own, path } = lookup;
       if (own !== undefined) return own + path;
       const known = cache.peek(namespace);
-      const url = (known && urlIn(known, lookup)) ?? (await find(lookup));
+      const url = (known && urlIn(known, lookup)) ?? (await find(lookup, tenant));
       if (url === unusable) throw new PlatformError('directory', 'failed', { reason: 'unusable' });
       if (url !== undefined) return url + path;
       log.warn({ dependency: 'directory', urn }, 'no directory entry');

@@ -79,7 +79,7 @@ function createSteps({ guards, catalog, upstreams, requestHeaders }: TargetHandl
     const target = await findTarget(catalog, live.session, address);
     response.locals.targetId = target.id;
     checkPath(address);
-    const upstream = await upstreams.find(target.upstream);
+    const upstream = await upstreams.find(target.upstream, live.session.tenantId);
     const path = pathAt(upstream, address);
     const accessToken = await live.accessToken();
     const { method = 'GET' } = request;

@@ -24,7 +24,7 @@ const anyHost = (entry: string) => createUpstreams({ ...fixed(entry), urnPrefix:
 const fixed = (entry: string) => ({ directory: { resolve: async () => entry } });
 
 const refusalOf = ({ find }: Upstreams, of = urn) =>
-  find(of).then(
+  find(of, 'town').then(
     () => undefined,
     ({ slug, reason, cause }: Rejection) => ({ slug, reason, cause }),
   );
@@ -38,7 +38,7 @@ describe('the upstream of a target', () => {
     ['http://api.example.ca:8080/base/v1//', 'http://api.example.ca:8080', '/base/v1'],
     ['https://api.example.ca/a//b', 'https://api.example.ca', '/a//b'],
   ])('of %s has its origin, and its path without trailing slashes', async (url, origin, basePath) => {
-    expect(await upstreams(url).find(urn)).toEqual({ origin, basePath });
+    expect(await upstreams(url).find(urn, 'town')).toEqual({ origin, basePath });
   });
 
   it('is refused if the operator does not allow its host', async () => {
@@ -47,12 +47,14 @@ describe('the upstream of a target', () => {
   });
 
   it('may have any host if the operator has set no list', async () => {
-    expect(await anyHost('https://anywhere.example').find(urn)).toMatchObject({ origin: 'https://anywhere.example' });
+    expect(await anyHost('https://anywhere.example').find(urn, 'town')).toMatchObject({
+      origin: 'https://anywhere.example',
+    });
   });
 
   it('may have a host that is not listed only if its URN is in the platform’s namespace', async () => {
     const inside = upstreams('http://form-service:8080');
-    expect(await inside.find(platformUrn)).toMatchObject({ origin: 'http://form-service:8080' });
+    expect(await inside.find(platformUrn, 'town')).toMatchObject({ origin: 'http://form-service:8080' });
     for (const other of ['urn:example:platforms:x', 'urn:examples:platform:x', 'urn:other:platform:x'])
       expect(await refusalOf(inside, other)).toMatchObject(notAllowed);
   });
@@ -67,19 +69,19 @@ describe('the upstream of a target', () => {
 
   it('changes, and is checked again, as soon as the directory has another URL', async () => {
     const { directory, find } = upstreams('https://api.example.ca/one');
-    expect(await find(urn)).toEqual(await find(urn));
+    expect(await find(urn, 'town')).toEqual(await find(urn, 'town'));
     directory.entry = 'https://api.example.ca/two';
-    expect(await find(urn)).toMatchObject({ basePath: '/two' });
+    expect(await find(urn, 'town')).toMatchObject({ basePath: '/two' });
     directory.entry = 'https://evil.example';
     expect(await refusalOf({ find })).toMatchObject(notAllowed);
     expect(await refusalOf({ find })).toMatchObject(notAllowed);
     directory.entry = 'https://api.example.ca/two';
-    expect(await find(urn)).toMatchObject({ basePath: '/two' });
+    expect(await find(urn, 'town')).toMatchObject({ basePath: '/two' });
   });
 
   it('is checked separately for each URN, even if the URL is the same', async () => {
     const { find } = upstreams('http://form-service:8080');
-    expect(await find(platformUrn)).toMatchObject({ basePath: '' });
+    expect(await find(platformUrn, 'town')).toMatchObject({ basePath: '' });
     expect(await refusalOf({ find })).toMatchObject(notAllowed);
   });
 });
@@ -103,6 +105,6 @@ describe('an upstream without a usable URL in the directory', () => {
     ['fails', new PlatformError('directory', 'failed')],
     ['has a defect', new TypeError('a defect')],
   ])('causes the directory’s own failure if the directory %s', async (_what, error) => {
-    await expect(upstreams(error).find(urn)).rejects.toBe(error);
+    await expect(upstreams(error).find(urn, 'town')).rejects.toBe(error);
   });
 });

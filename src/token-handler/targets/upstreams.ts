@@ -17,10 +17,11 @@ export interface Upstream {
 
 export interface Upstreams {
   /**
-   * Returns the upstream with this URN. Throws Problem `upstream-unresolved` or `upstream-not-allowed`, and
-   * PlatformError if the directory fails.
+   * Returns the upstream with this URN, which the tenant has chosen. Throws Problem `upstream-unresolved` or
+   * `upstream-not-allowed`, Problem `busy` if the tenant asks for too many unknown URNs, and PlatformError if the
+   * directory fails.
    */
-  find(urn: string): Promise<Upstream>;
+  find(urn: string, tenant: string): Promise<Upstream>;
 }
 
 export interface UpstreamsOptions {
@@ -58,9 +59,9 @@ export function createUpstreams({ directory, urnPrefix, allowed }: UpstreamsOpti
   }
 
   return {
-    async find(urn) {
+    async find(urn, tenant) {
       try {
-        return upstreamAt(urn, await directory.resolve(urn));
+        return upstreamAt(urn, await directory.resolve(urn, tenant));
       } catch (error) {
         throw error instanceof PlatformError ? problemOf(error) : error;
       }
