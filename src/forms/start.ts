@@ -165,6 +165,7 @@ function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Out
     ...{ events, notifications, files, definitions, readData: store.readData, urns, clock },
     links: noticeLinksOf(config),
     recheck: Math.max(removalDelay / 15, 100),
+    fileTime: config.PLATFORM_TIMEOUT,
   });
   const common = { store, deliver, clock, callTimeout: config.PLATFORM_TIMEOUT };
   const dispatcher = startDispatcher({

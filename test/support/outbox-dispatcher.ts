@@ -24,6 +24,8 @@ export interface TestDispatcherOptions {
   pace?: Partial<DispatcherPace>;
   clock?: Clock;
   deleteFiles?: boolean;
+  /** Milliseconds after which a delivery stores the files that it has not removed yet. */
+  fileTime?: number;
   definitions?: DefinitionSource;
   /** Receives the log lines of the dispatcher. */
   write?(line: string): void;
@@ -75,6 +77,7 @@ export function startTestDispatcher(options: TestDispatcherOptions): TestDispatc
     urns: createUrns('urn:example'),
     clock,
     recheck: 60_000,
+    fileTime: options.fileTime ?? 10_000,
   });
   const dispatcher = startDispatcher({
     store,

@@ -26,6 +26,7 @@
 //   again with the same idempotency key. One statement records the acceptance and writes the removal.
 // - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. When
 //   `form-deleted` is accepted, the names of signed-in actors are removed from the form's rows.
+import { performance } from 'node:perf_hooks';
 import type { Events } from '../../platform/events.ts';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -51,6 +52,8 @@ export interface Delivered {
   /** `skipped`: there was nothing to deliver. `postponed`: the row must not be delivered before the time `until`. */
   outcome: 'accepted' | 'skipped' | 'postponed';
   until?: Date;
+  /** The URNs of the files that a postponed `remove-files` row must still remove. */
+  files?: string[];
   /** The id of the form's subscriber; only for a `subscribe` row. */
   subscriberId?: string;
 }
@@ -69,6 +72,11 @@ export interface DeliveryOptions {
    * then skipped.
    */
   files: FileService | undefined;
+  /**
+   * Milliseconds after which a delivery removes no further file, but stores the remaining ones. It must be shorter than
+   * the deadline of a delivery by the time of two calls.
+   */
+  fileTime: number;
   definitions: DefinitionSource;
   /** Reads the form data. Returns null if the form was deleted. */
   readData(formId: string): Promise<Record<string, unknown> | null>;
@@ -206,16 +214,37 @@ function withoutChannel(error: unknown): undefined {
   if (!(error instanceof PlatformError) || error.upstreamStatus !== 400) throw error;
 }
 
-/** Removes only files that belong to this form, because an applicant can enter the URN of any file. */
-async function removeFiles(row: OutboxRow, { files, urns }: DeliveryOptions): Promise<Delivered> {
+/** Maximum number of files that one delivery removes, so that a form with many files does not delay other forms. */
+const filesAtOnce = 100;
+
+/**
+ * Removes the files that belong to this form. It removes no other files, because an applicant can enter the URN of any
+ * file. If the delivery takes too long, or a file after the first one fails, the row is postponed with the remaining
+ * files. The next delivery begins with the failed file, and reports the error if it remains.
+ */
+async function removeFiles(row: OutboxRow, { files, urns, clock, fileTime }: DeliveryOptions): Promise<Delivered> {
   if (!files) return { outcome: 'skipped' };
   const owner = urns.form(row.formId);
+  const all = row.facts.files ?? [];
+  const began = performance.now();
+  const postponed = (done: number): Delivered => ({ outcome: 'postponed', until: clock(), files: all.slice(done) });
   let outcome: Delivered['outcome'] = 'skipped';
-  for (const urn of row.facts.files ?? []) {
-    const file = await files.read(urn);
-    if (file?.recordId !== owner) continue;
-    await files.remove(urn);
-    outcome = 'accepted';
+  for (const [done, urn] of all.entries()) {
+    if (done === filesAtOnce || (done > 0 && performance.now() - began >= fileTime)) return postponed(done);
+    try {
+      if (await removeFile(urn, owner, files)) outcome = 'accepted';
+    } catch (error) {
+      if (done === 0) throw error;
+      return postponed(done);
+    }
   }
   return { outcome };
+}
+
+/** Removes a file if its record is `owner`. Returns false if the file does not exist or has another record. */
+async function removeFile(urn: string, owner: string, files: FileService): Promise<boolean> {
+  const file = await files.read(urn);
+  if (file?.recordId !== owner) return false;
+  await files.remove(urn);
+  return true;
 }

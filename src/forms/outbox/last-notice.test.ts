@@ -75,6 +75,7 @@ function start(canTell: boolean): void {
     ...{ events: { send: service.send }, notifications: service.notifications, files: undefined, urns, clock },
     ...{ definitions: { find: async (_tenant, id) => ({ id, name: 'Permit' }) }, readData: store.readData },
     recheck: minute,
+    fileTime: minute,
   });
   const metrics = createMetrics();
   dispatcher = startDispatcher({

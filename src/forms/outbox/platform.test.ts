@@ -67,6 +67,7 @@ beforeAll(async () => {
     urns: access.urns,
     clock,
     recheck: 60_000,
+    fileTime: 10_000,
   });
   const outboxMetrics = createOutboxMetrics({ registry: metrics.registry, store, clock });
   dispatcher = startDispatcher({

@@ -174,10 +174,10 @@ async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<
   try {
     const work = inSpanOf(row, () => options.deliver(row));
     const delivered = await withDeadline(work, pace.deadline);
-    const { outcome, subscriberId } = delivered;
+    const { outcome, subscriberId, until: notBefore, files } = delivered;
     metrics.delivered(row.kind, outcome, performance.now() - began);
     if (outcome !== 'skipped' && outage.succeeded(row.tenantId) === 'ended') failures.ended(service);
-    if (delivered.until) settlements.add({ kind: 'postponed', row, notBefore: delivered.until, postponed: true });
+    if (notBefore) settlements.add({ kind: 'postponed', row, notBefore, postponed: true, files });
     else settlements.add({ kind: 'accepted', row, subscriberId });
   } catch (error) {
     const side = sideOf(error);

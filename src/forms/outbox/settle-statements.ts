@@ -23,6 +23,8 @@ export interface FailedRow {
   notBefore?: Date | undefined;
   /** True if the row is not due before `notBefore`. Until then, the row counts neither as failed nor as waiting. */
   postponed?: boolean | undefined;
+  /** The URNs of the files that a `remove-files` row must still remove. */
+  files?: string[] | undefined;
   /** The new number of refusals by the service. */
   refusals?: number | undefined;
 }
@@ -171,20 +173,22 @@ WITH input AS (
  * reset to the value before the claim.
  */
 export function failSql(rows: readonly FailedRow[]): string {
-  const input = rows.map(({ row, notBefore, refusals, postponed = false }) => ({
+  const input = rows.map(({ row, notBefore, refusals, files, postponed = false }) => ({
     sequence: row.sequence,
     claimed_until: row.claimedUntil,
     not_before: notBefore,
     refusals,
     postponed,
+    files,
     untried: notBefore && !postponed ? 0 : 1,
   }));
-  const columns =
-    'sequence bigint, claimed_until timestamptz, not_before timestamptz, refusals int, postponed boolean, untried int';
+  const columns = `sequence bigint, claimed_until timestamptz, not_before timestamptz, refusals int, postponed boolean,
+    files jsonb, untried int`;
   return `
 ${planSql}
 UPDATE outbox o SET not_before = coalesce(i.not_before, o.not_before), claimed_until = NULL,
   created = CASE WHEN i.postponed THEN i.not_before ELSE o.created END,
+  facts = CASE WHEN i.files IS NULL THEN o.facts ELSE o.facts || jsonb_build_object('files', i.files) END,
   attempts = o.attempts - i.untried, refusals = coalesce(i.refusals, o.refusals)
 FROM ${recordsSql(input, columns)}
 WHERE o.sequence = i.sequence AND ${isOpen('o')} AND o.claimed_until = i.claimed_until`;

@@ -11,8 +11,8 @@ import type { ClaimedRow, OutboxStore } from './store.ts';
 export type Outcome = { row: ClaimedRow } & (
   | { kind: 'accepted'; subscriberId: string | undefined }
   | { kind: 'failed'; notBefore: Date; refusals: number }
-  /** The row is not due before the time `notBefore`. */
-  | { kind: 'postponed'; notBefore: Date; postponed: true }
+  /** The row is not due before the time `notBefore`. `files` replaces the files of the row. */
+  | { kind: 'postponed'; notBefore: Date; postponed: true; files: string[] | undefined }
   /** The row was claimed and given back without an attempt. */
   | { kind: 'untried' }
   | ({ kind: 'refused' } & QuarantineCause)

@@ -375,4 +375,48 @@ describe('files of a deleted form', () => {
     const deleted = sink.received.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
     expect(deleted).toEqual(['/file/v1/files/0198f6aa-7f5e-7c3a-9d57-3f6f0e1d2c31']);
   });
+
+  it.each([
+    ['fails in between', { fileTime: 60_000 }, ['1', '2', '2', '3']],
+    ['is slow and fails in between', { fileTime: 0 }, ['1', '2', '2', '3']],
+    ['works', { fileTime: 60_000 }, ['1', '2', '3']],
+  ])(
+    'are read one after the other, not again from the first one, if the file service %s',
+    async (how, options, read) => {
+      let failures = how === 'works' ? 0 : 1;
+      sink.answer((({ method, path }: { method: string; path: string }) => {
+        if (method !== 'GET') return undefined;
+        if (!path.endsWith('2') || failures === 0) return { status: 404 };
+        failures -= 1;
+        return { status: 500 };
+      }) as never);
+      await removeWithFiles(await database.addForm());
+      start({ deleteFiles: true, ...options });
+      await expect.poll(pending).toEqual(['remove-files']);
+      shift = quarterHour + 1_000;
+      await waitUntilPending([]);
+      const paths = sink.received.filter(({ method }) => method === 'GET').map(({ path }) => path.at(-1));
+      expect(paths).toEqual(read);
+    },
+  );
+
+  it('are all deleted if there are more than one delivery removes', async () => {
+    const form = await database.addForm();
+    const owner = `urn:example:platform:form-service:v1:/forms/${form}`;
+    sink.answer((({ method }: { method: string }) =>
+      method === 'GET' ? { status: 200, body: { recordId: owner } } : undefined) as never);
+    const files = Array.from({ length: 101 }, (_, index) => `${file('0').slice(0, -3)}${100 + index}`);
+    await database.removeForm(form);
+    await database.addRow(form, 'form-deleted', { at: clock(), facts: { files } });
+    start({ deleteFiles: true });
+    await expect.poll(pending).toEqual(['remove-files']);
+    shift = quarterHour + 1_000;
+    await waitUntilPending([]);
+    const deleted = sink.received.filter(({ method }) => method === 'DELETE').map(({ path }) => path.slice(-3));
+    expect(deleted).toEqual(files.map((urn) => urn.slice(-3)));
+    const { rows } = await database.pool.query(
+      "SELECT facts -> 'files' AS files FROM outbox WHERE kind = 'remove-files'",
+    );
+    expect(rows).toEqual([{ files: files.slice(-1) }]);
+  });
 });
