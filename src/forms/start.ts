@@ -163,9 +163,8 @@ function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Out
   const files = deleteFiles ? createFileService(platform.client('files', urns.service('file-service:v1'))) : undefined;
   const deliver = createDelivery({
     ...{ events, notifications, files, definitions, readData: store.readData, urns, clock },
-    links: noticeLinksOf(config),
+    ...{ links: noticeLinksOf(config), fileTime: config.PLATFORM_TIMEOUT },
     recheck: Math.max(removalDelay / 15, 100),
-    fileTime: config.PLATFORM_TIMEOUT,
   });
   const common = { store, deliver, clock, callTimeout: config.PLATFORM_TIMEOUT };
   const dispatcher = startDispatcher({

@@ -42,6 +42,7 @@ function formServiceRoutes(): Route[] {
     ...{ tenants, publicOrigin: undefined },
     requests: limiter('apply-requests') as LocalRateLimiter,
     codes: limiter('apply-codes') as LocalRateLimiter,
+    uploads: limiter('apply-uploads') as LocalRateLimiter,
   });
   const registerGuards = createRegisterGuards({ verifier, tenants, urns, anonymousReads: limiter('anonymous-reads') });
   return formsRoutes({

@@ -3,6 +3,7 @@ import type { Clock } from '../../service/clock.ts';
 import type { LocalRateLimiter, RateLimiter } from '../../service/limits/rate-limit.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import type { UploadStore } from '../forms/upload-store.ts';
 import type { NoticeLinks } from '../notices/links.ts';
 import type { FormApi } from './api.ts';
 import type { ApplyCookies } from './cookies.ts';
@@ -28,6 +29,8 @@ export interface ApplyRoutesOptions {
   hashes: ApplyHashes;
   store: ApplyStore;
   files: FileUpload;
+  /** Records the uploaded files in the rows of their forms. */
+  uploads: UploadStore;
   /** Maximum size of an uploaded file in bytes. */
   fileLimit: number;
   links: NoticeLinks;

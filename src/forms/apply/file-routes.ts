@@ -10,6 +10,7 @@ import type { ApplyRoutesOptions } from './apply-options.ts';
 import type { FormOfTenant } from './code-routes.ts';
 import { hideForeignForm } from './form-routes.ts';
 import { formFailures, formParams, formPath } from './schema.ts';
+import { uploadFile } from './upload-file.ts';
 
 /**
  * A file name that all file systems and pages can show: without a path, control characters or changes of text
@@ -35,12 +36,13 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
     description:
       'The body is the content of the file (`application/octet-stream`). Save its URN in `files` of the form data.',
     tag: 'Intake application',
-    guards: guards.forForm,
+    guards: [...guards.forForm, guards.uploadLimit],
     params: formParams,
     query: z.object({ name: fileName }),
     answers: {
       201: { description: 'The file', schema: uploadedFile },
       ...formFailures,
+      409: { description: 'The form is locked, it is not a draft, or it has as many files as it may have' },
       408: { description: 'The file arrives too slowly: after 30 s, at less than 8 KiB/s on average' },
       413: { description: 'The file is too large' },
       501: { description: 'The platform has no file service' },
@@ -48,11 +50,14 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
     async handle({ params: { formId }, query: { name } }, request, response) {
       const { id: tenantId } = tenantOf(response);
       if (!(await files.isAvailable())) throw new Problem('no-file-service', 'The platform has no file service.');
-      await requireDraft(options, { formId, tenantId, context: response });
+      const form = { formId, tenantId, context: response };
+      await requireDraft(options, form);
       const release = await queue.take({ tenant: tenantId, member: networkOf(response.locals.forwarded.address) });
       try {
         const content = await readBodyBytes(request, fileLimit);
-        response.status(201).json(await files.upload({ tenantId, formId, name, content }));
+        response
+          .status(201)
+          .json(await uploadFile(options, { formId, tenantId, name, content }, () => requireDraft(options, form)));
       } finally {
         release();
       }
@@ -60,7 +65,11 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
   });
 }
 
-async function requireDraft({ api }: ApplyRoutesOptions, { formId, ...form }: FormOfTenant): Promise<void> {
+/** Throws a Problem if the form is not a draft, or does not exist. */
+async function requireDraft(
+  { api }: Pick<ApplyRoutesOptions, 'api'>,
+  { formId, ...form }: FormOfTenant,
+): Promise<void> {
   const { text } = await api.call({ method: 'GET', path: `/forms/${formId}`, ...form }).catch(hideForeignForm);
   const { status } = JSON.parse(text) as { status: string };
   if (status === 'Locked') throw new Problem('form-locked', 'The form is locked; an administrator can unlock it.');

@@ -3,7 +3,7 @@
 import { Agent, FormData, fetch } from 'undici';
 import type { Directory } from '../../platform/directory.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
-import { PlatformError } from '../../platform/platform-error.ts';
+import { isUnconnected, PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -24,12 +24,15 @@ export interface NewFile {
   content: Buffer;
 }
 
+/** Thrown if the file service may have stored the file, although it returned no usable response. */
+export class UnansweredUpload extends Problem {}
+
 export interface FileUpload {
   /** Returns false if the directory lists no file service. Throws PlatformError if the directory fails. */
   isAvailable(): Promise<boolean>;
   /**
-   * Uploads the file. Throws Problem `no-file-service`, a Problem with status 400, 502 or 504, or PlatformError if the
-   * directory fails.
+   * Uploads the file. Throws UnansweredUpload, Problem `no-file-service`, a Problem with status 400 or 502, or
+   * PlatformError if the directory or the account fails.
    */
   upload(file: NewFile): Promise<UploadedFile>;
 }
@@ -60,9 +63,12 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
       throw error;
     });
 
-  function fail(slug: 'dependency-failed' | 'dependency-timeout', kind: string, cause?: unknown): Problem {
+  function fail(kind: 'timeout' | 'unreachable' | 'failed' | 'rejected', cause?: unknown): Problem {
     metrics.dependencyFailures.inc({ dependency: 'files', kind });
-    return new Problem(slug, 'The file service did not accept the file.', { cause });
+    const isRefused = kind === 'rejected' || isUnconnected(codeOf(cause));
+    const Failure = isRefused ? Problem : UnansweredUpload;
+    const slug = kind === 'timeout' ? 'dependency-timeout' : 'dependency-failed';
+    return new Failure(slug, 'The file service did not accept the file.', { cause });
   }
 
   async function post(url: string, file: NewFile): Promise<{ status: number; body: unknown }> {
@@ -90,9 +96,7 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
       return { status: response.status, body: await response.json().catch(() => undefined) };
     } catch (error) {
       if (error instanceof Problem) throw error;
-      throw signal.aborted
-        ? fail('dependency-timeout', 'timeout', error)
-        : fail('dependency-failed', 'unreachable', error);
+      throw fail(signal.aborted ? 'timeout' : 'unreachable', error);
     }
   }
 
@@ -105,8 +109,14 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
       if (status === 400 || status === 413 || status === 415)
         throw new Problem('invalid-request', 'The file service does not accept this file.');
       const id = isObject(body) && typeof body.id === 'string' && uuid.test(body.id) ? body.id : undefined;
-      if (status >= 300 || id === undefined) throw fail('dependency-failed', status >= 500 ? 'failed' : 'rejected');
+      if (status >= 300 || id === undefined) throw fail(status < 300 || status >= 500 ? 'failed' : 'rejected');
       return { urn: `${api}:/files/${id}`, name: file.name, size: file.content.length };
     },
   };
+}
+
+/** Returns the code of a connection error. `fetch` throws a TypeError whose cause is the connection error. */
+function codeOf(error: unknown): string | undefined {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
 }

@@ -22,6 +22,7 @@ export interface ApplyGuardsOptions {
   publicOrigin: string | undefined;
   requests: LocalRateLimiter;
   codes: LocalRateLimiter;
+  uploads: LocalRateLimiter;
 }
 
 export type ApplyGuards = ReturnType<typeof createApplyGuards>;
@@ -29,7 +30,7 @@ export type ApplyGuards = ReturnType<typeof createApplyGuards>;
 const applyHeader = 'x-formgate-apply';
 
 export function createApplyGuards(options: ApplyGuardsOptions) {
-  const { cookies, tenants, publicOrigin, requests, codes } = options;
+  const { cookies, tenants, publicOrigin, requests, codes, uploads } = options;
 
   /**
    * Rejects requests from pages of other origins. Requests other than GET and HEAD also need the header
@@ -88,6 +89,7 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     openReadSession,
     requestLimit,
     codeLimit: addressLimit(codes),
+    uploadLimit: addressLimit(uploads),
     /** Guards of routes that need no cookie. */
     forAnyone: [anonymous, requestLimit, ownPage, realmTenant],
     /** Guards of routes of a form that this browser has opened. */

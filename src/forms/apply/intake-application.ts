@@ -1,5 +1,5 @@
-// Composes the intake application. It uses only the public API of the form service, and has its own account, tables and
-// limits.
+// Composes the intake application. It uses the public API of the form service, and has its own account, tables and
+// limits. Only uploaded files are recorded in the form service's own table, because its deletions must find them.
 import type { Platform } from '../../platform/platform.ts';
 import type { Clock } from '../../service/clock.ts';
 import { createKeyRing } from '../../service/keys/key-ring.ts';
@@ -9,6 +9,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { FormsConfig } from '../config.ts';
+import { createUploadStore } from '../forms/upload-store.ts';
 import { createNoticeLinks, type NoticeLinks } from '../notices/links.ts';
 import { createFormApi, type FormApi } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
@@ -70,6 +71,7 @@ export function createIntakeApplication(options: IntakeApplicationOptions): Inta
     publicOrigin: publicUrl && new URL(publicUrl).origin,
     requests: limits.local({ name: 'apply-requests', most: config.APPLY_REQUEST_LIMIT, window: minute }),
     codes: limits.local({ name: 'apply-codes', most: config.APPLY_CODE_LIMIT, window: 10 * minute }),
+    uploads: limits.local({ name: 'apply-uploads', most: config.APPLY_UPLOAD_LIMIT, window: 10 * minute }),
   });
   const routes = {
     ...{ guards, api, cookies, clock, log, metrics },
@@ -83,6 +85,11 @@ export function createIntakeApplication(options: IntakeApplicationOptions): Inta
       metrics,
     }),
     fileLimit: config.APPLY_FILE_LIMIT,
+    uploads: createUploadStore({
+      pool,
+      limits: { files: config.APPLY_FILES_PER_FORM, bytes: config.APPLY_FILE_BYTES_PER_FORM },
+      deleteFiles: config.DELETE_FILES,
+    }),
     links: createNoticeLinks({ keys, publicUrl: publicUrl ?? '' }),
     draftLimits: {
       perAddress: config.APPLY_DRAFTS_PER_ADDRESS,

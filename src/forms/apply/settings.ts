@@ -57,6 +57,15 @@ export const applyFields = {
   APPLY_FILE_LIMIT: integer(10_485_760, { min: 1_024, max: 104_857_600 }).describe(
     'Largest file of an applicant, in bytes',
   ),
+  APPLY_FILES_PER_FORM: integer(100, { min: 1, max: 1_000 }).describe(
+    'Files that may be uploaded for one form, including those that it no longer names',
+  ),
+  APPLY_FILE_BYTES_PER_FORM: integer(524_288_000, { min: 1_024 }).describe(
+    'Total size of the files that may be uploaded for one form, in bytes',
+  ),
+  APPLY_UPLOAD_LIMIT: integer(200, { min: 1 }).describe(
+    'Files that one client address may upload at each pod in ten minutes',
+  ),
 };
 
 interface ApplyAccount {
@@ -75,6 +84,7 @@ export const applyRules: SettingsRule[] = [
   needsRule('APPLY_CLIENT_SECRET', 'APPLY_CLIENT_ID'),
   limitRule('APPLY_DRAFTS_PER_ADDRESS', 'APPLY_DRAFTS_PER_TENANT'),
   limitRule('APPLY_DRAFTS_PER_TENANT', 'APPLY_DRAFTS_TOTAL'),
+  limitRule('APPLY_FILE_LIMIT', 'APPLY_FILE_BYTES_PER_FORM'),
   requiredWithAccount('APPLY_CLIENT_SECRET'),
   requiredWithAccount('APPLY_KEY_RING'),
 ];

@@ -1,19 +1,39 @@
-// Tests that slow uploads do not keep other applicants from uploading. The file service is scripted.
+// Tests that uploads are limited for each form and client address, that slow uploads do not keep other applicants from
+// uploading, and that a deletion finds all uploaded files. The file service is scripted.
+import { randomUUID } from 'node:crypto';
 import { type ClientRequest, createServer, request } from 'node:http';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { listenOnLowPort } from '../../../dev/ports.ts';
 import { type ApplicantBrowser, startTestApply, type TestApply } from '../../../test/support/apply.ts';
 
-const fileId = '3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551';
+/** The status of the file service's next responses, and what it does before it responds. */
+let fileStatus = 200;
+let beforeAnswer = async (): Promise<void> => undefined;
 const fileService = createServer((incoming, response) => {
-  incoming.resume().once('end', () => response.writeHead(200).end(JSON.stringify({ id: fileId })));
+  incoming.resume().once('end', async () => {
+    await beforeAnswer();
+    response.writeHead(fileStatus).end(JSON.stringify({ id: randomUUID() }));
+  });
 });
 const unfinished: ClientRequest[] = [];
 let apply: TestApply;
 
 beforeAll(async () => {
   const port = await listenOnLowPort(fileService);
-  apply = await startTestApply({ env: () => ({ DIR_PLATFORM_FILE_SERVICE_V1: `http://127.0.0.1:${port}/file/v1` }) });
+  apply = await startTestApply({
+    env: () => ({
+      DIR_PLATFORM_FILE_SERVICE_V1: `http://127.0.0.1:${port}/file/v1`,
+      DELETE_FILES: 'true',
+      APPLY_FILE_LIMIT: '1024',
+      APPLY_FILES_PER_FORM: '3',
+      APPLY_FILE_BYTES_PER_FORM: '1100',
+      APPLY_UPLOAD_LIMIT: '6',
+    }),
+  });
+});
+afterEach(() => {
+  fileStatus = 200;
+  beforeAnswer = async () => undefined;
 });
 afterAll(async () => {
   for (const upload of unfinished) upload.destroy();
@@ -38,6 +58,98 @@ function startSlowUpload({ jar }: ApplicantBrowser, formId: string, address: str
   unfinished.push(upload);
 }
 
+let addresses = 0;
+/** Returns a client address that no other call has returned. */
+function newAddress(): string {
+  addresses += 1;
+  return `198.51.100.${addresses}`;
+}
+
+const upload = (page: ApplicantBrowser, id: string, body = 'content', address = newAddress()) =>
+  page.ask('POST', `/forms/${id}/files?name=plan.pdf`, {
+    body,
+    headers: { 'content-type': 'application/octet-stream', 'x-forwarded-for': address },
+  });
+
+/** Deletes a form as an administrator does. Returns the files of its outbox rows, keyed by the kind of the row. */
+async function remove(id: string): Promise<Record<string, string[]>> {
+  expect((await apply.forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
+  return filesOf(id);
+}
+
+async function filesOf(id: string): Promise<Record<string, string[]>> {
+  const sql = "SELECT kind, facts -> 'files' AS files FROM outbox WHERE form_id = $1 AND facts ? 'files'";
+  const { rows } = await apply.forms.pool.query<{ kind: string; files: string[] }>(sql, [id]);
+  return Object.fromEntries(rows.map(({ kind, files }) => [kind, files.toSorted()]));
+}
+
+const tooMany = { status: 409, body: { type: 'urn:formgate:problem:too-many-files' } };
+
+it('a form takes a limited number of files, counting those that it no longer names', async () => {
+  const page = apply.browser();
+  const { id } = await page.start();
+  const uploads = await Promise.all([1, 2, 3, 4, 5].map(() => upload(page, id)));
+  expect(uploads.map(({ status }) => status).sort()).toEqual([201, 201, 201, 409, 409]);
+  expect(await upload(page, id)).toMatchObject(tooMany);
+  expect((await upload(page, (await page.start()).id)).status).toBe(201);
+});
+
+it('a form takes files of a limited total size', async () => {
+  const page = apply.browser();
+  const { id } = await page.start();
+  expect((await upload(page, id, 'x'.repeat(1_000))).status).toBe(201);
+  expect(await upload(page, id, 'x'.repeat(101))).toMatchObject(tooMany);
+  expect((await upload(page, id, 'x'.repeat(100))).status).toBe(201);
+});
+
+it.each([
+  ['does not count if the file service refuses the file', 415, 400, 201],
+  ['counts if the file service may have stored the file', 500, 502, 409],
+])('an upload %s', async (_what, status, refused, next) => {
+  const page = apply.browser();
+  const { id } = await page.start();
+  fileStatus = status;
+  for (let nth = 0; nth < 3; nth += 1) expect((await upload(page, id)).status).toBe(refused);
+  fileStatus = 200;
+  expect((await upload(page, id)).status).toBe(next);
+});
+
+it('a client address can upload a limited number of files in ten minutes, to all of its forms together', async () => {
+  const page = apply.browser();
+  const address = newAddress();
+  const statuses: number[] = [];
+  for (let nth = 0; nth < 7; nth += 1)
+    statuses.push((await upload(page, (await page.start()).id, 'content', address)).status);
+  expect(statuses).toEqual([201, 201, 201, 201, 201, 201, 429]);
+});
+
+it('the deletion of a form finds the files that it names and those that were uploaded but never saved', async () => {
+  const page = apply.browser();
+  const { id, etag } = await page.start();
+  const urns = [(await upload(page, id)).body.urn, (await upload(page, id)).body.urn].map(String);
+  const other = `urn:example:platform:file-service:v1:/files/${randomUUID()}`;
+  const saved = await page.ask('PUT', `/forms/${id}/data`, {
+    body: { data: {}, files: { 'plan.pdf': urns[0], 'other.pdf': other } },
+    headers: { 'if-match': etag },
+  });
+  expect(saved.status).toBe(200);
+  expect(await remove(id)).toMatchObject({ 'form-deleted': [...urns, other].sort() });
+});
+
+it('a file whose form is deleted during the upload is deleted too', async () => {
+  const page = apply.browser();
+  const { id } = await page.start();
+  beforeAnswer = async () => {
+    beforeAnswer = async () => undefined;
+    await remove(id);
+  };
+  expect(await upload(page, id)).toMatchObject({ status: 410, body: { type: 'urn:formgate:problem:gone' } });
+  expect(await filesOf(id)).toMatchObject({
+    'form-deleted': [],
+    'remove-files': [expect.stringMatching(/^urn:example:platform:file-service:v1:\/files\/[0-9a-f-]{36}$/)],
+  });
+});
+
 it('an applicant can upload a file while a person elsewhere has many slow uploads of several drafts', async () => {
   const slow = apply.browser();
   for (let draft = 0; draft < 3; draft += 1) {
@@ -48,9 +160,8 @@ it('an applicant can upload a file while a person elsewhere has many slow upload
   const { id } = await page.start();
   // This request follows the slow uploads, so each of them has called the form service when its response arrives.
   await page.ask('GET', `/forms/${id}`);
-  const upload = await page.ask('POST', `/forms/${id}/files?name=plan.pdf`, {
-    body: 'content',
-    headers: { 'content-type': 'application/octet-stream', 'x-forwarded-for': '203.0.113.2' },
+  expect(await upload(page, id, 'content', '203.0.113.2')).toMatchObject({
+    status: 201,
+    body: { name: 'plan.pdf', size: 7 },
   });
-  expect(upload).toMatchObject({ status: 201, body: { name: 'plan.pdf', size: 7 } });
 });

@@ -48,6 +48,12 @@ const fileUrnsSql = `(
   WHERE lower(scheme) = 'urn' AND namespace <> '' AND translate(namespace, '-${alphanumeric}', '') = ''
     AND translate(uuid, '${nonZeroDigits}', '${'0'.repeat(nonZeroDigits.length)}') = '${uuidShape}')`;
 
+/** SQL for a jsonb array of the URNs in `files` and of the uploaded files, which `files` may not name, each once. */
+const allFileUrnsSql = `(
+  SELECT coalesce(jsonb_agg(DISTINCT urn), '[]') FROM (
+    SELECT jsonb_array_elements_text(${fileUrnsSql}) AS urn
+    UNION ALL SELECT jsonb_path_query(uploads, '$.*.urn') #>> '{}') AS urns)`;
+
 const quarantinedRow = `o.form_id = c.form_id AND o.not_before = 'infinity' AND ${isOpen('o')}`;
 
 /**
@@ -62,7 +68,7 @@ const quarantinedRow = `o.form_id = c.form_id AND o.not_before = 'infinity' AND 
 export const deletionSql = (now: string) => `
 gone AS (
   DELETE FROM forms f USING due WHERE f.id = due.id
-  RETURNING f.id, f.tenant_id, f.definition_id, f.anonymous_applicant, f.files, f.subscriber_id,
+  RETURNING f.id, f.tenant_id, f.definition_id, f.anonymous_applicant, f.files, f.uploads, f.subscriber_id,
     f.applicant ->> 'language' AS language, f.status IN ('Draft', 'Locked') AS was_draft, due.notified
 ), tombstone AS (
   INSERT INTO tombstones (form_id, tenant_id, definition_id, anonymous_applicant, deleted, notified)
@@ -83,4 +89,4 @@ gone AS (
  */
 export const deletionFacts = (actor: string) => `jsonb_strip_nulls(jsonb_build_object(
     'definitionId', definition_id, 'actor', ${actor}::jsonb, 'subscriberId', subscriber_id, 'language', language,
-    'wasDraft', was_draft, 'files', ${fileUrnsSql}))`;
+    'wasDraft', was_draft, 'files', ${allFileUrnsSql}))`;

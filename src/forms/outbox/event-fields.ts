@@ -132,7 +132,10 @@ export function noticeLink(purpose: LinkPurpose): Field {
 export const noSubmission: Field = { schema: optionalObject, render: () => null };
 export const noDryRun: Field = { schema: { type: 'boolean' }, render: () => false };
 
-/** The URNs of the form's files. Other values in the form's `files` member are form data, so they are omitted. */
+/**
+ * The URNs of the files that the form names, and of those that were uploaded for it. Other values in the form's `files`
+ * member are form data, so they are omitted.
+ */
 export const files: Field = {
   schema: { type: 'array', items: { type: 'string' } },
   render: ({ row: { facts }, urns }) =>

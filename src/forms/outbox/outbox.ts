@@ -28,6 +28,7 @@ export interface Actor {
  * | form-locked | the reconciler | `deleteOn` |
  * | form-deleted | delete (`actor`, `noticeSuppressed`), reconciler | `files`, `wasDraft`, `language`, `subscriberId` |
  * | remove-subscriber, remove-files | acceptance of form-deleted | `subscriberId`, `noticesUntil`; `files` |
+ * | remove-files | an upload that ends after the deletion | `files` |
  */
 export interface OutboxFacts {
   definitionId: string;
@@ -42,7 +43,7 @@ export interface OutboxFacts {
   language?: Language;
   /** True if the deleted form was not submitted. */
   wasDraft?: boolean;
-  /** The URNs in the `files` of the deleted form. */
+  /** The URNs of the files that the deleted form names, and of those that the intake application uploaded for it. */
   files?: string[];
   /** The id (not the URN) of the form's subscriber at the notification service. */
   subscriberId?: string;

@@ -42,8 +42,7 @@ export const problemTypes = {
   unauthenticated: {
     status: 401,
     title: 'Authentication is required',
-    meaning:
-      'The bearer token or session is missing, invalid or expired. `WWW-Authenticate` says what is wrong with a bearer token.',
+    meaning: 'The bearer token or session is missing, invalid or expired. `WWW-Authenticate` says what is wrong.',
     action: 'Get a new access token, or sign in again, then retry.',
   },
   'code-entry-required': {
@@ -59,8 +58,7 @@ export const problemTypes = {
     title: 'The caller may not do this',
     meaning:
       'The caller is authenticated but lacks a role, belongs to another tenant, may not act on this resource, or sent no valid CSRF token.',
-    action:
-      'Check the roles and the tenant of the caller; for a session, send the CSRF header. Retrying without a change fails again.',
+    action: 'Check the roles and the tenant of the caller. A session must send the CSRF header.',
   },
   'upstream-not-allowed': {
     status: 403,
@@ -72,8 +70,7 @@ export const problemTypes = {
     status: 403,
     title: 'The code is wrong, expired or used',
     meaning: 'The applicant’s code does not open this form: it is wrong, has expired or was already used.',
-    action:
-      'Ask the applicant to check the code, or send a new one with `send-code`. The number of wrong codes is limited.',
+    action: 'Ask the applicant to check the code, or send a new one with `send-code`. Wrong codes are limited.',
   },
   'not-found': {
     status: 404,
@@ -141,9 +138,14 @@ export const problemTypes = {
   'no-channel': {
     status: 409,
     title: 'The applicant has no channel to send to',
-    meaning:
-      'The applicant has no email address or telephone number to which a code can be sent, or only one that the platform cannot send to.',
+    meaning: 'The applicant has no email address or telephone number to which the platform can send a code.',
     action: 'Create a form whose applicant has another channel, such as an email address.',
+  },
+  'too-many-files': {
+    status: 409,
+    title: 'The form takes no more files',
+    meaning: 'The uploaded files, including those that the form no longer names, have reached a limit of the form.',
+    action: 'Use the files that were uploaded, and ask the office how to hand in further ones.',
   },
   'registration-required': {
     status: 409,
@@ -175,8 +177,7 @@ export const problemTypes = {
     status: 415,
     title: 'The body has an unsupported type',
     meaning: 'The Content-Type, charset or Content-Encoding of the body is not supported.',
-    action:
-      'Send the media type that `detail` names, usually `application/json`, in UTF-8, uncompressed or encoded with gzip, deflate or br.',
+    action: 'Send the media type that `detail` names, in UTF-8, uncompressed or encoded with gzip, deflate or br.',
   },
   'idempotency-mismatch': {
     status: 422,
@@ -206,8 +207,7 @@ export const problemTypes = {
     status: 502,
     title: 'A service that this one depends on failed',
     meaning: 'A platform service, the identity provider or an upstream could not be reached, or returned an error.',
-    action:
-      'Retry with backoff. Retry a request that is not idempotent only with an `Idempotency-Key`, or after checking its outcome.',
+    action: 'Retry with backoff. If the request is not idempotent, send an `Idempotency-Key` or check the outcome.',
   },
   'upstream-unresolved': {
     status: 502,
@@ -232,7 +232,7 @@ export const problemTypes = {
     status: 504,
     title: 'A service that this one depends on did not respond in time',
     meaning:
-      'A platform service, the identity provider or an upstream did not respond in time. It may still have processed the request.',
+      'A platform service, the identity provider or an upstream was too slow. It may have processed the request.',
     action: 'Check the outcome, then retry with backoff.',
   },
 } as const satisfies Record<string, ProblemType>;

@@ -11,7 +11,7 @@ export interface Upload {
   /** True if the question takes several files. */
   readonly isMultiple: boolean;
   /** Why the file could not be sent; undefined while it is waiting or being sent. */
-  readonly failure?: 'tooLarge' | 'failed';
+  readonly failure?: 'tooLarge' | 'tooMany' | 'failed';
 }
 
 interface UploadsOptions {
@@ -107,8 +107,7 @@ export class Uploads {
       this.#options.onSent(sent, urn);
       this.#change(this.all.filter((other) => other.id !== id));
     } catch (cause) {
-      const isTooLarge = cause instanceof ApiProblem && cause.status === 413;
-      this.#update(id, { failure: isTooLarge ? 'tooLarge' : 'failed' });
+      this.#update(id, { failure: failureOf(cause) });
     } finally {
       this.#runs.delete(id);
     }
@@ -122,4 +121,10 @@ export class Uploads {
     this.all = all;
     this.#options.onChanged();
   }
+}
+
+function failureOf(cause: unknown): 'tooLarge' | 'tooMany' | 'failed' {
+  if (!(cause instanceof ApiProblem)) return 'failed';
+  if (cause.type === 'too-many-files') return 'tooMany';
+  return cause.status === 413 ? 'tooLarge' : 'failed';
 }

@@ -163,6 +163,7 @@ export const english = {
     file: (number: number) => `File ${number}`,
     remove: (name: string) => `Remove ${name}`,
     tooLarge: (name: string) => `${name} is too large`,
+    tooMany: (name: string) => `${name} was not sent. This form takes no more files`,
     failed: (name: string) => `${name} could not be sent. Try again`,
     running: (count: number) => `${count} file${count === 1 ? ' is' : 's are'} being sent. Keep this page open.`,
     again: (name: string) => `Send ${name} again`,

@@ -167,6 +167,7 @@ export const french: EnglishTexts = {
     file: (number) => `Fichier ${number}`,
     remove: (name) => `Retirer ${name}`,
     tooLarge: (name) => `${name} est trop gros`,
+    tooMany: (name) => `${name} n’a pas été envoyé. Ce formulaire n’accepte plus de fichiers`,
     failed: (name) => `${name} n’a pas pu être envoyé. Réessayez`,
     running: (count) => `Envoi de ${count} fichier${s(count)} en cours. Gardez cette page ouverte.`,
     again: (name) => `Envoyer ${name} encore une fois`,

@@ -1,0 +1,43 @@
+// Uploads a file for a draft, counts it towards the limits of the form, and records its URN, so that the deletion of
+// the form finds it.
+import { randomUUID } from 'node:crypto';
+import { Problem } from '../../service/http/problem.ts';
+import type { ApplyRoutesOptions } from './apply-options.ts';
+import { type NewFile, UnansweredUpload, type UploadedFile } from './files.ts';
+
+type UploadOptions = Pick<ApplyRoutesOptions, 'files' | 'uploads' | 'metrics' | 'log' | 'clock'>;
+
+/**
+ * Uploads a file. A refused file does not count; an upload whose outcome is unknown does. Throws Problem
+ * `too-many-files` if the form has reached a limit, the problems of `requireDraft` and those of the upload.
+ */
+export async function uploadFile(
+  options: UploadOptions,
+  file: NewFile,
+  requireDraft: () => Promise<void>,
+): Promise<UploadedFile> {
+  const { files, uploads, log, clock } = options;
+  const { formId, tenantId, content } = file;
+  const upload = { formId, tenantId, uploadId: randomUUID() };
+  const isCounted = await uploads.count({ ...upload, size: content.length, now: clock() });
+  if (!isCounted) {
+    await requireDraft();
+    throw limitReached(options);
+  }
+  const uploaded = await files.upload(file).catch(async (error: unknown) => {
+    if (!(error instanceof UnansweredUpload))
+      await uploads
+        .uncount(upload)
+        .catch((cause: unknown) => log.warn({ err: cause }, 'count of uploads not corrected'));
+    throw error;
+  });
+  const isKept = await uploads.keep({ ...upload, urn: uploaded.urn, now: clock() });
+  if (!isKept) throw new Problem('gone', 'The form was deleted during the upload.');
+  return uploaded;
+}
+
+/** Returns the problem of a form that has reached a limit. */
+function limitReached({ metrics }: UploadOptions): Problem {
+  metrics.rateLimited.inc({ limit: 'apply-form-files' });
+  return new Problem('too-many-files', 'The form has as many files as it may have, in number or in total size.');
+}
