@@ -10,11 +10,14 @@ import { createHostLookups, lookupShares } from '../http/host-lookups.ts';
 /** Maximum size of a response in bytes. Keycloak's responses have at most 10 KiB. */
 const longestResponse = 1_048_576;
 
-const lookups = createHostLookups({ slots: { total: lookupShares.providers, perTenant: 1 } });
-const connect = { timeout: 5_000, lookup: lookups.lookupFor((host) => host) };
+/** The lookups of all agents of this process. */
+const sharedLookups = createHostLookups({ slots: { total: lookupShares.providers, perTenant: 1 } });
 
-/** `pipelining: 0` makes the agent close each connection after its response. */
-export const createProviderAgent = () => new Agent({ pipelining: 0, connect, maxResponseSize: longestResponse });
+export function createProviderAgent(lookups = sharedLookups): Agent {
+  const connect = { timeout: 5_000, lookup: lookups.lookupFor((host) => host) };
+  // `pipelining: 0` makes the agent close each connection after its response.
+  return new Agent({ pipelining: 0, connect, maxResponseSize: longestResponse });
+}
 
 const agent = createProviderAgent();
 

@@ -203,11 +203,4 @@ export const auth: readonly Explanation[] = [
     kind: 'text for people',
     why: 'the error is caught here, and only its status is logged.',
   },
-  {
-    file: 'src/service/auth/provider-fetch.ts',
-    text: 'new Agent({ pipelining: 0, connect: { timeout: 5_000 }, maxResponseSize: longestResponse });',
-    changes: [['{ timeout: 5_000 }', '{}']],
-    kind: 'second barrier',
-    why: 'each call has a time limit of its own; the default of undici is 10 s.',
-  },
 ];

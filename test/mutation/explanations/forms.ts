@@ -17,16 +17,6 @@ export const forms: readonly Explanation[] = [
     why: 'a UUID has 32 digits, so the last 16 follow the first 16.',
   },
   {
-    file: 'src/forms/forms/access.ts',
-    text: 'const limit = rateLimit(limiter, ({ locals: { caller } }) => `${caller?.issuer}\\0${caller?.subject}`);',
-    changes: [
-      ['caller?.issuer', 'caller.issuer'],
-      ['caller?.subject', 'caller.subject'],
-    ],
-    kind: 'equivalent',
-    why: 'the guard counts only requests whose caller is known; the check satisfies the type checker.',
-  },
-  {
     file: 'src/forms/registers/policy.ts',
     text: "const named = typeof tenantId === 'string' ? await tenants.byId(tenantId) : undefined;",
     changes: [["typeof tenantId === 'string'", 'true']],

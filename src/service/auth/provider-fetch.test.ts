@@ -1,0 +1,39 @@
+// Tests how connections to identity providers look up hosts. Only the system's name resolution is scripted.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { type Answer, createSystemLookups } from '../../../test/support/system-lookups.ts';
+import { createHostLookups } from '../http/host-lookups.ts';
+import { createProviderAgent, fetchFromProvider } from './provider-fetch.ts';
+
+async function startProvider(): Promise<number> {
+  const server = createServer((_request, response) => response.end('keys')).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+it('an identity provider whose name servers do not respond does not delay the others', async () => {
+  const port = await startProvider();
+  const answers: Record<string, Answer> = { 'silent.example': 'silent', 'id.example': '127.0.0.1' };
+  const system = createSystemLookups(3, answers);
+  const agent = createProviderAgent(createHostLookups({ slots: { total: 2, perTenant: 1 }, lookup: system.lookup }));
+  const ask = async (host: string) => {
+    const { body } = await agent.request({ origin: `http://${host}:${port}`, path: '/', method: 'GET' });
+    return body.text();
+  };
+  const late = Array.from({ length: 20 }, () => ask('silent.example').catch(({ code }) => code));
+  await expect.poll(() => system.running()).toBe(1);
+  expect(await ask('id.example')).toBe('keys');
+  expect(system.asked).toEqual(['silent.example', 'id.example']);
+  system.endAll();
+  expect(new Set(await Promise.all(late))).toEqual(new Set(['ENOTFOUND']));
+  await agent.close();
+});
+
+it('a host name is looked up by the system', async () => {
+  const port = await startProvider();
+  const response = await fetchFromProvider(`http://localhost:${port}/`, {});
+  expect(await response.text()).toBe('keys');
+});
