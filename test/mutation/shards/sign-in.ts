@@ -35,11 +35,7 @@ export const signInShards: Readonly<Record<string, Shard>> = {
       `${signIn}/provider-cache.ts`,
       `${auth}/provider-fetch.ts`,
     ],
-    tests: [
-      `${signIn}/token-refresh.test.ts`,
-      `${signIn}/relying-party.test.ts`,
-      `${auth}/provider-fetch.test.ts`,
-    ],
+    tests: [`${signIn}/token-refresh.test.ts`, `${signIn}/relying-party.test.ts`, `${auth}/provider-fetch.test.ts`],
   },
   'sign-in-routes': {
     modules: [`${signIn}/routes.ts`, `${signIn}/sign-ins.ts`],
