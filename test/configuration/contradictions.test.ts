@@ -230,10 +230,11 @@ function generate(form: RuleForm, schema: z.ZodObject): Case {
   }
   const { lower, upper, mayEqual } = form;
   const { text, value: usual } = defaultOf(schema, upper);
-  // Half of the upper setting's default, because the whole default may exceed the maximum of the lower setting.
-  const value = usual / 2;
   const write = (number: number) => (text.startsWith('P') ? `PT${number / 1_000}S` : String(number));
   const step = text.startsWith('P') ? 1_000 : 1;
+  // A part of the upper setting's default, because the whole default may exceed the maximum of the lower setting.
+  const isPossible = (number: number) => (schema.shape[lower] as z.ZodType).safeParse(write(number + step)).success;
+  const value = [usual / 2, usual / 10].find(isPossible) ?? Number.NaN;
   const [below, equal, above] = [value - step, value, value + step].map((number) => ({
     [upper]: write(value),
     [lower]: write(number),
