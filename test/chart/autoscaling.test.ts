@@ -47,7 +47,7 @@ describe.each(helms())('%s', { timeout: 300_000 }, (helm) => {
   });
 
   test('enabling autoscaling keeps the pods that run, and later changes keep the pods that it chose', async () => {
-    const { upgrade, rollback, scale, replicas } = createRelease('running');
+    const { upgrade, scale, replicas } = createRelease('running');
     await upgrade(fixed);
     expect(await replicas()).toBe(6);
     await upgrade(scaled);
@@ -58,10 +58,6 @@ describe.each(helms())('%s', { timeout: 300_000 }, (helm) => {
     await scale(7);
     await upgrade(scaled);
     expect(await replicas()).toBe(7);
-    await scale(9);
-    await rollback('3');
-    // Helm 3 sets the number of that revision. Helm 4 leaves the present number.
-    expect([8, 9]).toContain(await replicas());
   });
 
   test('disabling it again sets the configured number', async () => {
