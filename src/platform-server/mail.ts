@@ -75,22 +75,20 @@ function createMailQueue(waitMs: number) {
 }
 
 /**
- * Returns a function that sends a message when a connection is free. After the time limit, nodemailer removes the message
- * from its own queue.
+ * Returns a function that sends a message when a connection is free. After the time limit, nodemailer removes the
+ * message from its own queue.
  */
 function createTurns(send: (message: object) => Promise<void>, times: MailTimes) {
   const queue = createMailQueue(times.wait);
-  return async (tenant: string, message: object): Promise<void> => {
-    const release = await queue.take({ tenant, member: tenant });
-    const signal = AbortSignal.timeout(times.send);
-    try {
-      await send({ ...message, signal });
-    } catch (error) {
-      throw signal.aborted ? Object.assign(new Error('no reply in time'), { code: 'ETIMEDOUT' }) : error;
-    } finally {
-      release();
-    }
-  };
+  return (tenant: string, message: object): Promise<void> =>
+    queue.run({ tenant, member: tenant }, async () => {
+      const signal = AbortSignal.timeout(times.send);
+      try {
+        await send({ ...message, signal });
+      } catch (error) {
+        throw signal.aborted ? Object.assign(new Error('no reply in time'), { code: 'ETIMEDOUT' }) : error;
+      }
+    });
 }
 
 export interface MailerOptions {

@@ -97,8 +97,8 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
       return errors;
     },
     async render(tenant, template, data) {
-      const done = await renders.take({ tenant, member: 'render' });
-      const outcome = await run(tenant, { kind: 'render', template, data }).finally(done);
+      const render = () => run(tenant, { kind: 'render', template, data });
+      const outcome = await renders.run({ tenant, member: 'render' }, render);
       if ('failure' in outcome) throw new RenderFailure(outcome.failure, outcome.detail);
       if (outcome.kind === 'rendered') return outcome.notice;
       throw new RenderFailure('template', outcome.kind === 'unrendered' ? outcome.detail : 'fails when it renders');

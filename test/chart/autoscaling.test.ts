@@ -1,5 +1,5 @@
-// Tests that upgrades and rollbacks keep the number of pods that autoscaling has chosen. Uses the cluster of KUBECONFIG;
-// a quota prevents all pods, so the test needs no image and no node.
+// Tests that upgrades and rollbacks keep the number of pods that autoscaling has chosen. Uses the cluster of
+// KUBECONFIG; a quota prevents all pods, so the test needs no image and no node.
 import { randomBytes } from 'node:crypto';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -52,15 +52,12 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
       if (!(await files.isAvailable())) throw new Problem('no-file-service', 'The platform has no file service.');
       const form = { formId, tenantId, context: response };
       await requireDraft(options, form);
-      const release = await queue.take({ tenant: tenantId, member: networkOf(response.locals.forwarded.address) });
-      try {
+      const claim = { tenant: tenantId, member: networkOf(response.locals.forwarded.address) };
+      const uploaded = await queue.run(claim, async () => {
         const content = await readBodyBytes(request, fileLimit);
-        response
-          .status(201)
-          .json(await uploadFile(options, { formId, tenantId, name, content }, () => requireDraft(options, form)));
-      } finally {
-        release();
-      }
+        return uploadFile(options, { formId, tenantId, name, content }, () => requireDraft(options, form));
+      });
+      response.status(201).json(uploaded);
     },
   });
 }

@@ -48,8 +48,8 @@ export function createCodeHashes(secret: string) {
      */
     code: (formId: string, code: string) => hash('code', formId, code),
     /**
-     * Hashes an address. All spellings of an address have one hash, so that they share one budget. The tenant is part of
-     * the input, so that each tenant has its own budget for the address.
+     * Hashes an address. All spellings of an address have one hash, so that they share one budget. The tenant is part
+     * of the input, so that each tenant has its own budget for the address.
      */
     address: (tenantId: string, channel: Channel) => hash('address', tenantId, channel.channel, normalAddress(channel)),
   };

@@ -4,7 +4,7 @@ import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { isObject } from '../../service/json-value.ts';
-import { createFairQueue } from '../../service/limits/fair-queue.ts';
+import { createSearchQueue } from '../../service/limits/search-queue.ts';
 import { createShortCache } from '../../service/short-cache.ts';
 
 export interface ListedDefinition {
@@ -91,13 +91,7 @@ export function createDefinitionList(options: {
   const { configuration, clock } = options;
   // The queue limits how many lists are built concurrently, because a list requires all definitions of a tenant, which
   // may be many megabytes.
-  const queue = createFairQueue({
-    slots: { total: 4, perTenant: 1, perMember: 1 },
-    waiting: { total: 40, perTenant: 4, perMember: 4 },
-    waitMs: 10_000,
-    detail: 'Other requests are still reading the definitions.',
-    retryAfterSeconds: 5,
-  });
+  const queue = createSearchQueue('Other requests are still reading the definitions.');
   async function read(tenantId: string): Promise<DefinitionSummaries> {
     const results: DefinitionSummaries['results'] = [];
     for await (const { uiSchema: _unused, ...summary } of listDefinitions(configuration, { tenantId })) {
@@ -111,10 +105,7 @@ export function createDefinitionList(options: {
     // A list takes up to 300 KB of memory.
     most: 50,
     clock,
-    async read(tenantId) {
-      const release = await queue.take({ tenant: tenantId, member: '' });
-      return read(tenantId).finally(release);
-    },
+    read: (tenantId) => queue.run({ tenant: tenantId, member: '' }, () => read(tenantId)),
   });
 }
 

@@ -34,7 +34,8 @@ function unescaped(text: string): string {
 /**
  * SQL for a jsonb array of the file URNs in the column `files`. The SQL searches the text without parsing the JSON, so
  * it never fails. It splits the text at the constant part of URNs, and looks at the characters before and after it. It
- * uses no regular expression, because Postgres would need hours to match some names of files that a request can contain.
+ * uses no regular expression, because Postgres would need hours to match some names of files that a request can
+ * contain.
  */
 const fileUrnsSql = `(
   SELECT coalesce(jsonb_agg(DISTINCT concat(scheme, ':', namespace, '${service}', uuid)), '[]')

@@ -21,15 +21,15 @@ export function creationLimits(limits: RateLimits): CreationLimits {
 }
 
 /**
- * Counts a form that the caller is about to create. Returns a function that takes the count back; call it if no form was
- * created. Throws Problem `too-many-requests` if the limit is reached.
+ * Counts a form that the caller is about to create. Returns a function that takes the count back; call it if no form
+ * was created. Throws Problem `too-many-requests` if the limit is reached.
  */
 export type CountCreate = (caller: Caller) => () => void;
 
 /**
- * Each form of a person causes mails to addresses that the person may choose, and events that wait in a queue with those
- * of all tenants. The number of their forms is therefore limited. Service accounts are not limited, because they create
- * the forms of many people.
+ * Each form of a person causes mails to addresses that the person may choose, and events that wait in a queue with
+ * those of all tenants. The number of their forms is therefore limited. Service accounts are not limited, because they
+ * create the forms of many people.
  */
 function createCount(limits: RateLimits): CountCreate {
   const limiter = limits.local({ name: 'creates', most: 60, window: 60 * 60_000 });

@@ -227,8 +227,8 @@ export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }
 
     /**
      * Deletes a form that is not held and has one of `statuses`, with its idempotency records and codes. Writes a
-     * tombstone and the outbox row `form-deleted`, whose notice is suppressed if the applicant has not heard of the form.
-     * Returns false if no such form exists.
+     * tombstone and the outbox row `form-deleted`, whose notice is suppressed if the applicant has not heard of the
+     * form. Returns false if no such form exists.
      */
     async remove(change: Change & Budgeted & { statuses: readonly FormStatus[] }): Promise<boolean> {
       const { actor, now, statuses, budgets, ...key } = change;

@@ -1,5 +1,5 @@
-// Records the files that the intake application uploads for a form, in the form's row. An upload is counted before it is
-// sent to the file service, and gets its URN before it is answered. The deletion of the form therefore finds every
+// Records the files that the intake application uploads for a form, in the form's row. An upload is counted before it
+// is sent to the file service, and gets its URN before it is answered. The deletion of the form therefore finds every
 // uploaded file, even if the form data does not name it.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
@@ -61,8 +61,8 @@ export function createUploadStore({ pool, limits, deleteFiles }: UploadStoreOpti
     },
 
     /**
-     * Records the URN of an uploaded file. Returns false if the form was deleted during the upload. If deletions include
-     * files, the file is then deleted too.
+     * Records the URN of an uploaded file. Returns false if the form was deleted during the upload. If deletions
+     * include files, the file is then deleted too.
      */
     async keep(upload: UploadKey & { urn: string; now: Date }): Promise<boolean> {
       const { formId, tenantId, uploadId, urn, now } = upload;

@@ -26,7 +26,6 @@
 //   again with the same idempotency key. One statement records the acceptance and writes the removal.
 // - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. When
 //   `form-deleted` is accepted, the names of signed-in actors are removed from the form's rows.
-import { performance } from 'node:perf_hooks';
 import type { Events } from '../../platform/events.ts';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -37,7 +36,7 @@ import type { NoticeLinks } from '../notices/links.ts';
 import { subscriptionOf } from '../notices/notification-type.ts';
 import { type EventKind, events, isEventKind, type OutboxKind, renderEvent, wantsData } from './event-catalogue.ts';
 import type { EventDefinition } from './event-fields.ts';
-import type { FileService } from './files.ts';
+import { type FileService, removeOwned } from './files.ts';
 import type { OutboxRow } from './outbox.ts';
 
 export interface DefinitionSource {
@@ -214,37 +213,11 @@ function withoutChannel(error: unknown): undefined {
   if (!(error instanceof PlatformError) || error.upstreamStatus !== 400) throw error;
 }
 
-/** Maximum number of files that one delivery removes, so that a form with many files does not delay other forms. */
-const filesAtOnce = 100;
-
-/**
- * Removes the files that belong to this form. It removes no other files, because an applicant can enter the URN of any
- * file. If the delivery takes too long, or a file after the first one fails, the row is postponed with the remaining
- * files. The next delivery begins with the failed file, and reports the error if it remains.
- */
+/** Removes the files that belong to this form. A row with remaining files is postponed. */
 async function removeFiles(row: OutboxRow, { files, urns, clock, fileTime }: DeliveryOptions): Promise<Delivered> {
   if (!files) return { outcome: 'skipped' };
   const owner = urns.form(row.formId);
-  const all = row.facts.files ?? [];
-  const began = performance.now();
-  const postponed = (done: number): Delivered => ({ outcome: 'postponed', until: clock(), files: all.slice(done) });
-  let outcome: Delivered['outcome'] = 'skipped';
-  for (const [done, urn] of all.entries()) {
-    if (done === filesAtOnce || (done > 0 && performance.now() - began >= fileTime)) return postponed(done);
-    try {
-      if (await removeFile(urn, owner, files)) outcome = 'accepted';
-    } catch (error) {
-      if (done === 0) throw error;
-      return postponed(done);
-    }
-  }
-  return { outcome };
-}
-
-/** Removes a file if its record is `owner`. Returns false if the file does not exist or has another record. */
-async function removeFile(urn: string, owner: string, files: FileService): Promise<boolean> {
-  const file = await files.read(urn);
-  if (file?.recordId !== owner) return false;
-  await files.remove(urn);
-  return true;
+  const { removed, left } = await removeOwned(files, { owner, urns: row.facts.files ?? [], longest: fileTime });
+  if (left.length > 0) return { outcome: 'postponed', until: clock(), files: left };
+  return { outcome: removed > 0 ? 'accepted' : 'skipped' };
 }

@@ -48,8 +48,8 @@ const defaultPace = {
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { callTimeout, traffic = watchTraffic() } = options;
   // The delivery of an event makes at most two calls: one for the definition and one for the event. The removal of a
-  // subscriber makes four. Removals of duplicate subscribers make more. A removal of files makes two calls for each file,
-  // and ends after the first file that exceeds the time of one call.
+  // subscriber makes four. Removals of duplicate subscribers make more. A removal of files makes two calls for each
+  // file, and ends after the first file that exceeds the time of one call.
   const limits = { deadline: callTimeout * 3, lease: callTimeout * 6 };
   const pace: DispatcherPace = { ...defaultPace, ...limits, ...options.pace };
   const throttle = createThrottle({ rates: pace.rates, traffic });

@@ -46,3 +46,36 @@ function pathOf(urn: string): string | undefined {
   const id = fileId.exec(urn)?.[1];
   return id && `/files/${id}`;
 }
+
+/** Maximum number of files that one call of `removeOwned` removes, so that a form with many files delays no other form. */
+const mostAtOnce = 100;
+
+/**
+ * Removes the files with these URNs whose record is `owner`. Leaves other files alone, because an applicant can enter
+ * the URN of any file. After `longest` milliseconds, removes no further file. Returns the number of removed files, and
+ * the URNs that are left, failed ones last. Throws the last error only if every file fails, so that a file that cannot
+ * be removed does not keep the others.
+ */
+export async function removeOwned(
+  files: FileService,
+  { owner, urns, longest }: { owner: string; urns: readonly string[]; longest: number },
+): Promise<{ removed: number; left: string[] }> {
+  const failed: string[] = [];
+  let failure: unknown;
+  let [tried, removed] = [0, 0];
+  const began = performance.now();
+  for (const urn of urns.slice(0, mostAtOnce)) {
+    if (tried > 0 && performance.now() - began >= longest) break;
+    tried += 1;
+    try {
+      if ((await files.read(urn))?.recordId !== owner) continue;
+      await files.remove(urn);
+      removed += 1;
+    } catch (error) {
+      failed.push(urn);
+      failure = error;
+    }
+  }
+  if (failed.length > 0 && failed.length === tried) throw failure;
+  return { removed, left: [...urns.slice(tried), ...failed] };
+}

@@ -377,7 +377,7 @@ describe('files of a deleted form', () => {
   });
 
   it.each([
-    ['fails in between', { fileTime: 60_000 }, ['1', '2', '2', '3']],
+    ['fails in between', { fileTime: 60_000 }, ['1', '2', '3', '2']],
     ['is slow and fails in between', { fileTime: 0 }, ['1', '2', '2', '3']],
     ['works', { fileTime: 60_000 }, ['1', '2', '3']],
   ])(
@@ -399,6 +399,23 @@ describe('files of a deleted form', () => {
       expect(paths).toEqual(read);
     },
   );
+
+  it('are deleted although the file service refuses one of them, which alone ends in quarantine', async () => {
+    const form = await database.addForm();
+    const owner = `urn:example:platform:form-service:v1:/forms/${form}`;
+    sink.answer((({ method, path }: { method: string; path: string }) => {
+      if (method !== 'GET') return undefined;
+      return path.endsWith('1') ? { status: 400 } : { status: 200, body: { recordId: owner } };
+    }) as never);
+    await removeWithFiles(form);
+    start({ deleteFiles: true });
+    await expect.poll(pending).toEqual(['remove-files']);
+    shift = quarterHour + 1_000;
+    const deleted = () => sink.received.filter(({ method }) => method === 'DELETE').map(({ path }) => path.at(-1));
+    await expect.poll(deleted).toEqual(['2', '3']);
+    const left = () => database.pool.query("SELECT facts -> 'files' AS files FROM outbox WHERE kind = 'remove-files'");
+    await expect.poll(async () => (await left()).rows).toEqual([{ files: [file('1')] }]);
+  });
 
   it('are all deleted if there are more than one delivery removes', async () => {
     const form = await database.addForm();

@@ -3,7 +3,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Configuration } from '../../platform/configuration.ts';
 import { jsonPointer } from '../../service/http/problem.ts';
-import { createFairQueue } from '../../service/limits/fair-queue.ts';
+import { createSearchQueue } from '../../service/limits/search-queue.ts';
 import type { Urns } from '../../service/urn.ts';
 import { listDefinitions } from '../definitions/list.ts';
 import type { CallContext, RegisterStore } from './store.ts';
@@ -43,19 +43,12 @@ const stepMembers = 5_000;
 export function createRegisterReferences({ configuration, store, urns }: ReferenceOptions) {
   const prefix = urns.register('');
   // A search reads all definitions of a tenant, so each tenant may run only one search at a time.
-  const queue = createFairQueue({
-    slots: { total: 4, perTenant: 1, perMember: 1 },
-    waiting: { total: 40, perTenant: 4, perMember: 4 },
-    waitMs: 10_000,
-    detail: 'Other searches for references are still running.',
-    retryAfterSeconds: 5,
-  });
+  const queue = createSearchQueue('Other searches for references are still running.');
 
   /** Returns the references to registers whose names `matches` accepts. */
   async function search(context: CallContext, matches: (name: string) => boolean): Promise<References> {
-    const release = await queue.take({ tenant: context.tenantId, member: '' });
-    try {
-      return await store.asked(async () => {
+    return queue.run({ tenant: context.tenantId, member: '' }, () =>
+      store.asked(async () => {
         const results: Reference[] = [];
         let characters = 0;
         const isReference = (text: string) => text.startsWith(prefix) && matches(text.slice(prefix.length));
@@ -68,10 +61,8 @@ export function createRegisterReferences({ configuration, store, urns }: Referen
             results.push({ definitionId: id, definitionName: name, register, urn: text, pointer });
           }
         return { results, truncated: false };
-      });
-    } finally {
-      release();
-    }
+      }),
+    );
   }
 
   return {

@@ -7,8 +7,8 @@ import { type CodePlace, codeLifetime, digestCheck, digestCode, generateCode, ju
 import { createCodeStore } from './store.ts';
 
 /**
- * Codes that may be sent to an address of a tenant. The form service itself allows half as many. Its codes are therefore
- * never refused here, even if the clocks of the two services differ.
+ * Codes that may be sent to an address of a tenant. The form service itself allows half as many. Its codes are
+ * therefore never refused here, even if the clocks of the two services differ.
  */
 export const codeLimit = { name: 'address-codes', most: 10, window: 3_600_000 };
 

@@ -80,14 +80,8 @@ export function createConfigurationChanges(options: ChangeOptions): Configuratio
     retryAfterSeconds: 5,
   });
   // Each replica makes only one change of a configuration at a time, so only other replicas can cause a conflict.
-  async function inTurn<T>(key: ConfigurationKey, work: () => Promise<T>): Promise<T> {
-    const release = await changes.take({ tenant: key.scope, member: `${key.namespace}:${key.name}` });
-    try {
-      return await work();
-    } finally {
-      release();
-    }
-  }
+  const inTurn = <T>({ scope, namespace, name }: ConfigurationKey, work: () => Promise<T>) =>
+    changes.run({ tenant: scope, member: `${namespace}:${name}` }, work);
   const change = <T>(key: ConfigurationKey, actor: Actor, work: (change: Change) => Promise<T>): Promise<T> =>
     inTurn(key, () => inChange(options, key, actor, work));
   return {

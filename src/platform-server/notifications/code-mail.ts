@@ -1,5 +1,5 @@
-// Renders the mail that contains a one-time code. The mail is sent during the request and never queued, so that the code
-// is never stored.
+// Renders the mail that contains a one-time code. The mail is sent during the request and never queued, so that the
+// code is never stored.
 import type { Mail } from '../mail.ts';
 
 interface CodeMailTexts {

@@ -123,8 +123,8 @@ async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<T
 
 /**
  * Sends a notice. Drops a notice whose template fails, because a retry would fail too. Postpones a notice while too
- * many notices of its tenant are being rendered or sent. A postponement does not count as a failure, because the pauses between
- * the attempts must not grow. Any other error is rethrown, so that the job is retried.
+ * many notices of its tenant are being rendered or sent. A postponement does not count as a failure, because the pauses
+ * between the attempts must not grow. Any other error is rethrown, so that the job is retried.
  */
 async function sendOrDrop(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
   try {

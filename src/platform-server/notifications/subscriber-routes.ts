@@ -160,8 +160,8 @@ async function sendCode(
     const mail = codeMail({ to: { name, address: to.address }, code, reason, language });
     await sendMail(key, { ...mail, from: await senderOf(key) });
   } catch (cause) {
-    // A code that was not sent does not count.
-    codeLimit.uncount(counted);
+    // A code that may have been sent counts (decision 0085).
+    if (!(cause instanceof MailError) || cause.refused) codeLimit.uncount(counted);
     throw cause instanceof MailError ? new Problem('internal', 'The code could not be sent.', { cause }) : cause;
   }
 }

@@ -2,8 +2,8 @@
 // closing it, or the network may have dropped it silently. The outcome of a request over a dead connection is unknown.
 // The request could not be repeated, because an authorization code must not be presented twice (RFC 6749 section
 // 4.1.2). New connections cost little, because requests are rare: except during a sign-in, the responses are cached for
-// the whole realm. The host of each provider is looked up by itself, so that a provider whose name servers do not respond
-// does not delay the others.
+// the whole realm. Lookups of hosts are limited, so that a provider whose name servers do not respond does not delay
+// the others.
 import { Agent, fetch, type RequestInit } from 'undici';
 import { createHostLookups, lookupShares } from '../http/host-lookups.ts';
 

@@ -14,8 +14,8 @@ import { createRealmKeys, type KeyPace, type KeyQuery, type RealmKeys, type Toke
 /** Algorithms that a token of a caller may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /**
- * Algorithms that an ID token or a logout token may be signed with. HMAC is excluded, because a forger would need only the client's
- * secret.
+ * Algorithms that an ID token or a logout token may be signed with. HMAC is excluded, because a forger would need only
+ * the client's secret.
  */
 export const idTokenAlgorithms = ['RS', 'PS', 'ES'].flatMap((family) =>
   ['256', '384', '512'].map((size) => family + size),

@@ -44,8 +44,8 @@ export function serveConnects(server: Server, app: RequestListener): void {
 }
 
 /**
- * Passes a request to `app` on a connection that Node no longer manages. The connection closes after the response. If an
- * earlier, pipelined request of the connection has no complete response yet, the connection is destroyed: Node can
+ * Passes a request to `app` on a connection that Node no longer manages. The connection closes after the response. If
+ * an earlier, pipelined request of the connection has no complete response yet, the connection is destroyed: Node can
  * neither finish that response nor queue another one behind it.
  */
 function respond(app: RequestListener, request: IncomingMessage, connection: Socket): void {

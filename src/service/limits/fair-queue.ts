@@ -80,6 +80,16 @@ export class FairQueue {
     return this.#wait(claim, signal);
   }
 
+  /** Runs `work` while it holds a slot. Rejects like `take`, or with the error of `work`. */
+  async run<T>(claim: Claim, work: () => Promise<T>): Promise<T> {
+    const release = await this.take(claim);
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+
   #wait(claim: Claim, signal: AbortSignal | undefined): Promise<ReleaseSlot> {
     const { promise, resolve, reject } = Promise.withResolvers<ReleaseSlot>();
     const leave = () => {

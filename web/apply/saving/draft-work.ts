@@ -1,5 +1,5 @@
-// Holds the content of an open draft, sends its files, saves it, and handles obstacles to saving, such as conflicts. The
-// work continues while the form is not shown, so that the browser's buttons Back and Forward lose no answers.
+// Holds the content of an open draft, sends its files, saves it, and handles obstacles to saving, such as conflicts.
+// The work continues while the form is not shown, so that the browser's buttons Back and Forward lose no answers.
 import { type Api, ApiProblem, type Draft, endOf, type Submission } from '../api.ts';
 import { type Difference, merge } from '../model/conflict.ts';
 import { withFile } from '../model/files.ts';
