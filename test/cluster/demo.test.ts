@@ -260,7 +260,7 @@ describe('a kill of all pods', () => {
     stop = true;
     await saving;
     expect(acknowledged).toBeGreaterThan(10);
-    for (const part of ['forms', 'token-handler'])
+    for (const part of ['forms', 'token-handler', 'platform-server'])
       await world.kubectl('rollout', 'status', `deployment/${fullname}-${part}`, '--timeout=120s');
     const admin = { Authorization: `Bearer ${await world.token('demo-admin')}` };
     const read = await fetch(`${world.url}/form/v1/forms/${id}/data`, { headers: admin });

@@ -93,7 +93,7 @@ describe('an incident', () => {
       const cause = expectOutput('store-down', 'Diagnosis', `formgate_dependency_up{dependency="${store}"} 0`);
       await cause.finally(() => fix('store-down'));
       await expectOutput('store-down', 'Verification', `formgate_dependency_up{dependency="${store}"} 1`);
-      await expectOutput('store-down', 'Verification', 'is reachable again');
+      if (store === 'redis') await expectOutput('store-down', 'Verification', 'is reachable again');
     },
     300_000,
   );
@@ -139,16 +139,22 @@ describe('an incident', () => {
     const stored = await world.kubectl('get', 'secret', `${fullname}-keys`, '-o', jsonpath);
     const old = Buffer.from(stored, 'base64').toString();
     const fresh = (await runCommands(`echo "${key}"`)).stdout.trim();
+    let rotated = 0;
     for (const ring of [`${old},${fresh}`, `${fresh},${old}`]) {
       const data = { TOKEN_HANDLER_KEY_RING: Buffer.from(ring).toString('base64') };
       await world.kubectl('patch', 'secret', `${fullname}-keys`, '-p', JSON.stringify({ data }));
+      rotated = Date.now();
       await fix('key-ring-old');
     }
     await expectOutput('key-ring-old', 'Verification', /formgate_key_ring_old_secrets 0/);
-    const [, age = ''] =
-      /^formgate_key_ring_current_key_age_seconds (\S+)/m.exec((await follow('key-ring-old', 'Verification')).stdout) ??
-      [];
-    expect(Number(age)).toBeLessThan(300);
+    // Pods with the previous order of the keys may still be stopping.
+    const oldestAge = async () => {
+      const { stdout } = await follow('key-ring-old', 'Verification');
+      const ages = [...stdout.matchAll(/^formgate_key_ring_current_key_age_seconds (\S+)/gm)];
+      return Math.max(...ages.map(([, age]) => Number(age)));
+    };
+    const isOfNewKey = async () => (await oldestAge()) <= (Date.now() - rotated) / 1_000;
+    await expect.poll(isOfNewKey, { timeout: 60_000 }).toBe(true);
   }, 600_000);
 
   it.each(['certificate-expiring', 'identity-provider-down'])(
