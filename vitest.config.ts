@@ -42,7 +42,7 @@ export default defineConfig({
     // A test that passes only at its second try is a defect. CI reports such a test, but does not fail an unrelated
     // change because of it.
     retry: isFullRun() ? 1 : 0,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
   },
 });

@@ -20,6 +20,8 @@ it('codes get 503 with the reason, and waiting deliveries are sent when the noti
   await call(`${url}/subscription/v1/types?tenantId=${encodeURIComponent(tenant.id)}`, { token });
 
   const forms = await world.start();
+  // Otherwise, the notification service could read its configuration again before the registration is written.
+  await expect.poll(() => forms.logText()).toContain('registration written');
   const id = await draft(forms, 'ana@example.org');
   const send = () => forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } });
   expect(await send()).toMatchObject({

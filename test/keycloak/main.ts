@@ -47,7 +47,7 @@ async function main(): Promise<number> {
 /** Runs the files one after another, because each recreates its realms. Returns the exit code. */
 function runTests({ url, username, password }: KeycloakServer): Promise<number> {
   const vitest = join(project, 'node_modules/vitest/vitest.mjs');
-  const flags = ['--no-file-parallelism', '--testTimeout=60000', '--hookTimeout=120000'];
+  const flags = ['--no-file-parallelism', '--testTimeout=120000', '--hookTimeout=120000'];
   const env = { [variables.url]: url, [variables.username]: username, [variables.password]: password };
   const args = [vitest, 'run', ...suites, ...flags, ...process.argv.slice(2)];
   const child = spawn(process.execPath, args, { cwd: project, env: { ...process.env, ...env }, stdio: 'inherit' });

@@ -47,7 +47,8 @@ describe('ARCHITECTURE documents the modules of', () => {
   it('a register PATCH, and they are few', async () => {
     const token = world.token('admin');
     const url = `${forms.url}/form/v1/registers`;
-    await call(url, { method: 'POST', token, body: { name: 'cities', entries: ['Banff'] } });
+    const created = await call(url, { method: 'POST', token, body: { name: 'cities', entries: ['Banff'] } });
+    expect(created.status, created.text).toBe(201);
     const change = { description: 'Cities', entries: ['Banff', 'Jasper'] };
     const modules = await record(() => call(`${url}/cities`, { method: 'PATCH', token, body: change }));
     expectTrace('Register PATCH', modules);

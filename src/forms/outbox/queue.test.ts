@@ -113,3 +113,15 @@ it('a stop gives back waiting rows, and resolves when the running delivery is se
   await stopped;
   expect(accepted).toEqual(['1']);
 });
+
+it('a stop does not wait for a delivery that hangs, and later leaves its row to another process', async () => {
+  const { queue: stopping, started, accepted, givenBack } = world([rows(1)]);
+  await expect.poll(() => started).toEqual(['1']);
+  const began = performance.now();
+  await stopping.stop();
+  // The process must release all its resources within 5 s.
+  expect(performance.now() - began).toBeLessThan(5_000);
+  ends[0]?.({ outcome: 'accepted' });
+  await sleep(100);
+  expect([accepted, givenBack]).toEqual([[], []]);
+});

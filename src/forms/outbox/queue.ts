@@ -5,6 +5,7 @@ import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
+import { within } from '../../service/time-limit.ts';
 import type { Deliver } from './delivery.ts';
 import { inRequestOf, inSpanOf } from './delivery-scope.ts';
 import { causeOf, createOutage, type FailureLog, type Outage, sideOf, withDeadline } from './failure.ts';
@@ -52,7 +53,7 @@ export interface QueueOptions {
 export interface Queue {
   /** Triggers a claim. Call it after a commit that wrote to the outbox. */
   nudge(): void;
-  /** Stops claiming. Resolves when running deliveries are settled. */
+  /** Stops claiming, and settles running deliveries. The claims of those that outlast `longestStop` expire. */
   stop(): Promise<void>;
 }
 
@@ -109,7 +110,7 @@ export function createQueue(options: QueueOptions): Queue {
     async stop() {
       stopping = true;
       due.notify();
-      await Promise.all([deliveries.stop(), loop]);
+      await within(Promise.all([deliveries.stop(), loop]), longestStop, undefined);
       await settlements.stop();
     },
   };
@@ -173,15 +174,13 @@ async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<
   const began = performance.now();
   try {
     const work = inSpanOf(row, () => options.deliver(row));
-    const delivered = await withDeadline(work, pace.deadline);
-    const { outcome, subscriberId, until: notBefore, files } = delivered;
+    const { outcome, subscriberId, until: notBefore, files } = await withDeadline(work, pace.deadline);
     metrics.delivered(row.kind, outcome, performance.now() - began);
     if (outcome !== 'skipped' && outage.succeeded(row.tenantId) === 'ended') failures.ended(service);
     if (notBefore) settlements.add({ kind: 'postponed', row, notBefore, postponed: true, files });
     else settlements.add({ kind: 'accepted', row, subscriberId });
   } catch (error) {
-    const side = sideOf(error);
-    metrics.delivered(row.kind, side === 'row' ? 'rejected' : 'failed', performance.now() - began);
+    metrics.delivered(row.kind, sideOf(error) === 'row' ? 'rejected' : 'failed', performance.now() - began);
     failures.failed(service, error, row);
     if (outage.failed(row.tenantId, error) === 'ended') failures.ended(service);
     settlements.add(failureOf(row, error, options));
@@ -204,6 +203,8 @@ function failureOf(row: ClaimedRow, error: unknown, { pace, clock, outage }: Del
 const longWalk = 1_000;
 /** Maximum pause in milliseconds after a slow claim. A nudge does not end this pause. */
 const longestPause = 5_000;
+/** Maximum wait for deliveries in milliseconds when the queue stops. The process must release its resources in 5 s. */
+const longestStop = 3_000;
 
 /** Returns a function that claims the batch after the previous one. `took` is in milliseconds. */
 function createClaims({ store, pace, clock, service, failures }: QueueOptions) {
@@ -237,11 +238,10 @@ function createSignal() {
     },
     async wait(ms: number): Promise<void> {
       if (!notified && ms > 0) {
-        let timer: NodeJS.Timeout | undefined;
-        await new Promise<void>((resolve) => {
-          end = resolve;
-          timer = setTimeout(resolve, ms);
-        });
+        const { promise, resolve } = Promise.withResolvers<void>();
+        end = resolve;
+        const timer = setTimeout(resolve, ms);
+        await promise;
         clearTimeout(timer);
       }
       notified = false;

@@ -19,6 +19,7 @@ export type Outcome = { row: ClaimedRow } & (
 );
 
 export interface Settlements {
+  /** Ignores outcomes that arrive after `stop`: the claims of their rows expire, and the deliveries are repeated. */
   add(outcome: Outcome): void;
   /** Returns the number of outcomes that are not settled yet. */
   size(): number;
@@ -90,6 +91,7 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
 
   return {
     add(outcome) {
+      if (stopping) return;
       waiting.push(outcome);
       flushing ??= flush().finally(() => {
         flushing = undefined;
