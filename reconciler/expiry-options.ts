@@ -1,4 +1,4 @@
-// Types that all steps of the expiry use: the options of a run, and its results, to which each step adds.
+// Types that all steps of the expiry use: the options of a run, and the results to which each step adds its own.
 import type pg from 'pg';
 import type { Retention } from '../src/forms/expiry/expiry.ts';
 import type { DefinitionKey, Retentions } from '../src/forms/expiry/retention.ts';

@@ -2,9 +2,9 @@
 // batch until that form is alone, and then locks or deletes the form without its outbox row. If this fails too,
 // quarantines the form. Failures of the infrastructure are thrown and never quarantine a form.
 //
-// A statement timeout may be due to the form or to a slow database. The timeout counts as a failure of the form if the
-// form exceeds it alone, and if the same statement then succeeds for a small control form. If the database is slow for
-// every form, the control form exceeds the timeout too, and the timeout is thrown.
+// A statement timeout may be due to the form or to a slow database. It counts as a failure of the form if a statement
+// for this form alone times out, and the same statement then succeeds for a small control form. If the database is slow
+// for every form, the statement for the control form times out too, and the timeout is thrown.
 import type pg from 'pg';
 import { tryControlForm } from '../src/forms/expiry/control-form.ts';
 import type { Batch, ExpiryStore, Position, Stage } from '../src/forms/expiry/store.ts';

@@ -35,7 +35,7 @@ export function shadowedTenants(
   const before = resource.status.shadowedTenants ?? [];
   if (!shadows) return before.map((id) => ({ id, name: id }));
   const known = new Set(before);
-  // A tenant that was affected still counts as affected if its configuration cannot be read now.
+  // An affected tenant still counts as affected while its configuration cannot be read.
   const stillUnread = shadows.unread.filter(({ id }) => known.has(id));
   const all = [...(shadows.affected.get(clientId) ?? []), ...stillUnread];
   return all.sort((a, b) => compare(a.name, b.name) || compare(a.id, b.id));

@@ -27,8 +27,8 @@ export interface Cluster {
    */
   applyStatus(resource: CoreClientResource, status: CoreClientStatus): Promise<'applied' | 'outdated'>;
   /**
-   * Creates an Event about a resource that may no longer exist. If an earlier call with the same `once` created an
-   * Event that the API server still has (for an hour by default), does nothing and returns false. Throws ClusterError.
+   * Creates an Event about a resource that may no longer exist. Does nothing and returns false while the API server
+   * keeps (by default for an hour) the Event of an earlier call with the same `once`. Throws ClusterError.
    */
   createEvent(about: EventSubject, event: ClientEvent, time: Date, once?: string): Promise<boolean>;
   close(): Promise<void>;

@@ -89,7 +89,7 @@ function describe({ path, message }: z.core.$ZodIssue): string {
   return `${place.replace(/^\./, '') || 'spec'}: ${message}`;
 }
 
-/** Returns the SHA-256 hash of an entry. The order of members does not affect it. */
+/** Returns the SHA-256 hash of an entry. The order of members does not affect the hash. */
 export function hashEntry(entry: unknown): string {
   return createHash('sha256').update(canonicalJson(entry)).digest('hex');
 }

@@ -115,7 +115,7 @@ function changeOf(document: CoreDocument, resource: CoreClientResource, id: stri
   const isThere = document.clients.has(id);
   const present = isThere ? hashEntry(document.clients.get(id)) : undefined;
   if (present === hash) return 'none';
-  // The entry that was last written for this resource does not exist any more, because others changed or removed it.
+  // Others changed or removed the entry that was last written for this resource.
   if (syncedHash !== undefined && document.owned.has(id) && present !== syncedHash) return 'repaired';
   return isThere ? 'updated' : 'created';
 }

@@ -117,8 +117,8 @@ function toCondition(outcome: Outcome, resource: CoreClientResource, now: Date):
 
 /** True if the status in the cluster equals the next status. */
 export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClientStatus): boolean {
-  // A cluster with an older CRD drops shadowedTenants. If a missing list were compared, every run would write the
-  // status. The first list need not be compared, because the condition Shadows changes together with it.
+  // A cluster with an older CRD drops shadowedTenants, so a missing list is not compared. Otherwise, every run would
+  // write the status. A resource's first list is still written, because the condition Shadows changes at the same time.
   const { shadowedTenants } = present;
   const isSameList = shadowedTenants === undefined || isDeepStrictEqual(shadowedTenants, next.shadowedTenants);
   return isSameList && isDeepStrictEqual(comparable(present), comparable(next));

@@ -61,7 +61,7 @@ export interface ClientSyncOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
   tenants: Pick<TenantDirectory, 'all'>;
   directory: Pick<Directory, 'resolve'>;
-  /** Called once in each sync. The sync closes the cluster afterwards. Undefined if resources must not be read. */
+  /** Called once in each sync, which closes the connection at its end. Undefined if resources must not be read. */
   findCluster: (() => Promise<Cluster | undefined>) | undefined;
   urns: Pick<Urns, 'prefix' | 'service'>;
   /** The clients that Formgate itself maintains. A CoreClient resource with one of their ids is refused. */
@@ -96,9 +96,9 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
 }
 
 /**
- * Returns the argument of `settle`: the ids of the clients that leave the quarantine unless they were refused again.
- * Undefined stands for all quarantine entries. Entries of resources and statuses that the sync did not reach must stay.
- * Otherwise, the next sync would retry them.
+ * Returns the argument of `settle`: the ids of the clients whose quarantine entries it may remove. Undefined stands
+ * for the entries of all clients and statuses. If the sync did not reach an item, the item's entry must stay.
+ * Otherwise, the next sync would retry the item.
  */
 function settledClients(
   { maintained }: ClientSyncOptions,

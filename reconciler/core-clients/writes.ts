@@ -74,7 +74,7 @@ async function writeInOrder(plan: Plan, options: WriteOptions, written: Written)
 const writeOf = (entry: ClientEntry) =>
   ({ kind: 'core-client', subject: entry.id, version: hashEntry(entry) }) as const;
 
-/** Removes a client. Returns false if the configuration service rejects this. In that case, the client stays owned. */
+/** Removes a client. Returns false if the configuration service rejects the removal; the client then stays owned. */
 async function prune(id: string, { store, document, refusals, log }: WriteOptions): Promise<boolean> {
   const what = { kind: 'core-client', subject: id, version: 'removal' } as const;
   // If a client is recorded but does not exist, there is nothing to remove.

@@ -176,8 +176,11 @@ describe('while the notification service is stopped', () => {
     expectProblem(await readWith(id, code), [502]);
     moved += 2 * minute;
     expectProblem(await operate(id, 'send-code'), [502]);
-    expect(await metric('formgate_dependency_failures_total', labels)).toBe(failures + 2);
-    const warned = linesSince(from).filter(({ msg }) => msg === 'platform call failed');
+    // The check of the registered type may have failed in the background too.
+    expect(await metric('formgate_dependency_failures_total', labels)).toBeGreaterThanOrEqual(failures + 2);
+    const warned = linesSince(from).filter(
+      ({ msg, operation }) => msg === 'platform call failed' && String(operation).endsWith(' code'),
+    );
     expect(warned).toMatchObject([
       { level: 'warn', dependency: 'notifications', operation: 'check code', kind: 'unreachable' },
       { level: 'warn', dependency: 'notifications', operation: 'send code', kind: 'unreachable' },
@@ -207,6 +210,8 @@ describe('while the notification service is stopped', () => {
     gates.notifications.freeze();
     expectProblem(await operate(id, 'send-code'), [504]);
     await gates.notifications.open();
+    // The code may have been sent, so the address gets no other code for a minute.
+    moved += 2 * minute;
     await recovers(() => operate(id, 'send-code'), 202);
   });
 });
@@ -260,6 +265,8 @@ describe('while the event service is stopped', () => {
     // Waits for the delivery of earlier events, which would otherwise be counted too.
     await drained(pool);
     const before = world.events.exchanges.length;
+    // Repeated failures of deliveries are logged once a minute, and an earlier test may have caused one.
+    moved += 2 * minute;
     const from = mark();
     await world.events.shut();
     const id = await draft(forms);

@@ -24,8 +24,8 @@ export function report(measured: Measured[]): string {
 \`npm run test:incidents\` runs the processes of \`npm start\` with Postgres, Redis, an OpenID provider and an SMTP server under the
 traffic of people, scrapes them with a real Prometheus, and causes one fault after another. Each alert must fire, and must end
 after the fix. The rules are the chart's own; all durations in them are divided by ${factor}, and Prometheus scrapes each second. A
-second below therefore stands for a minute of production where a rule's duration decides. Where a check of Formgate decides,
-such as the one of the identity provider every 10 s, it is a second.
+second below therefore stands for a minute of production where a rule's duration decides. Durations of Formgate's own checks,
+such as the check of the identity provider every 10 s, are not divided.
 
 \`FORMGATE_WRITE_INCIDENTS=1 npm run test:incidents\` writes this page.
 

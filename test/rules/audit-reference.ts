@@ -54,12 +54,12 @@ tokens or form data. The ids of accounts and persons are their subjects at the i
 - **actor.kind**: \`account\` (a bearer token), \`person\` (a session of the token handler), \`browser\` (nobody is signed in),
   \`identity-provider\`, or \`service\` (a process of Formgate in the background). An applicant without an account acts through
   the intake application: the actor is its service account.
-- Requests of unknown callers that a guard refuses have no event, because anybody can send them. Their log line has all that
-  is known. The same holds for requests that CSRF protection refuses: the browser, not the person, sent them.
+- Requests of unknown callers that a guard refuses have no event, because anybody can send them. The log line of such a request
+  records what is known about it. The same holds for requests that CSRF protection refuses: the browser, not the person, sent them.
 - The reconciler locks and deletes drafts in batches, without an event for each form. The event service gets
   \`form-locked\` and \`form-deleted\` for each, and the form's history shows the lock.
-- A form definition is a configuration of the tenant. Its changes are events of the service that stores it: of the platform
-  server, or of your platform's configuration service.
+- A form definition is a configuration of the tenant. The service that stores it records its changes: the platform server,
+  or your platform's configuration service.
 
 This page is written by \`npm run docs\` from the catalogue of actions and the route tables; a test fails if it differs.`;
 

@@ -21,7 +21,7 @@ export interface WalkOptions {
   limit: number;
   /** Milliseconds from the end of a walk until the next walk may begin. */
   interval: number;
-  /** An age in milliseconds. Forms that were younger at the end of a walk are visited again by the next walk. */
+  /** Milliseconds. The next walk visits again the forms that were younger than this at the end of a walk. */
   overlap: number;
 }
 

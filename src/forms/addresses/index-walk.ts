@@ -27,7 +27,7 @@ export interface AddressWalkPace {
    * pod with a different key, may create forms that are then missing from the index.
    */
   interval: number;
-  /** An age. Forms that were younger at the end of a walk are visited again by the next walk. */
+  /** The next walk visits again the forms that were younger than this at the end of a walk. */
   overlap: number;
   retry: Backoff;
 }

@@ -49,8 +49,8 @@ export interface FormOfTenant {
  * before a code was sent does not count towards the limits, so that the applicant can ask again. If a code may have
  * been sent, the call counts.
  *
- * The form service has limits of its own, which count sends in all pods and in sliding windows, but only for forms that
- * exist. This function also resolves if the form service refuses a send because of its limits.
+ * The form service also limits sends. It counts them in all pods and in sliding windows, but only for forms that exist.
+ * This function also resolves if the form service refuses a send because of its limits.
  */
 export async function sendCode(
   { api, sends }: Pick<ApplyRoutesOptions, 'api' | 'sends'>,
@@ -70,8 +70,8 @@ export async function sendCode(
 }
 
 /**
- * True if a code may have been sent: the form service did not report an outcome, or it reported that a call of its own
- * timed out (decision 0085). A PlatformError means that the form service was not called.
+ * True if a code may have been sent: the form service did not report an outcome, or it reported that its call to
+ * another service timed out (decision 0085). A PlatformError means that the form service was not called.
  */
 function mayHaveSent(error: unknown): boolean {
   if (!(error instanceof Problem) || error instanceof PlatformError) return false;

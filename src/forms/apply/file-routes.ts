@@ -75,8 +75,8 @@ async function requireDraft(
 }
 
 /**
- * Limits concurrent uploads, because a file is held in memory while it is uploaded. Each client network has its own
- * slots, rather than each form. Otherwise, anyone could create several drafts and then occupy all slots of a tenant.
+ * Limits concurrent uploads, because a file is held in memory while it is uploaded. The limits for one member
+ * apply to a client network, not to a form. Otherwise, a person with several drafts could use all slots of a tenant.
  */
 function createUploadQueue(): FairQueue {
   return createFairQueue({

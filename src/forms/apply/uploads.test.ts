@@ -158,7 +158,7 @@ it('an applicant can upload a file while a person elsewhere has many slow upload
   }
   const page = apply.browser();
   const { id } = await page.start();
-  // This request follows the slow uploads, so each of them has called the form service when its response arrives.
+  // This request is sent after the slow uploads. When its response arrives, each upload has called the form service.
   await page.ask('GET', `/forms/${id}`);
   expect(await upload(page, id, 'content', '203.0.113.2')).toMatchObject({
     status: 201,

@@ -119,7 +119,7 @@ interface AttemptRow {
   wrong: boolean;
   of_form: boolean;
   of_address: boolean;
-  /** The attempt's id if it was for the same form and code as the new attempt and its outcome is unknown; else null. */
+  /** The id of this attempt if its outcome is unknown and the new attempt has the same form and code; else null. */
   repeatable: string | null;
   same: boolean;
 }

@@ -7,7 +7,7 @@ import { issueMessage } from '../../service/http/issue-message.ts';
 import { fieldErrors, Problem, type ProblemOptions } from '../../service/http/problem.ts';
 import { intakeSchema } from './intake.ts';
 
-/** The configuration service allows the same characters and the same length in the names of configurations. */
+/** Ids may have the same characters and length as the names of configurations in the configuration service. */
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
 
 /**

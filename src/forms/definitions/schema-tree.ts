@@ -1,5 +1,5 @@
-// Visits the subschemas of a JSON Schema. One list of keywords serves all drafts from 4 to 2020-12, because later
-// drafts add keywords with subschemas, but give no such keyword another meaning.
+// Visits the subschemas of a JSON Schema. One list of keywords serves all drafts from 4 to 2020-12: later drafts add
+// keywords with subschemas, but do not change the meaning of existing ones.
 import { isObject } from '../../service/json-value.ts';
 
 export type SchemaObject = Record<string, unknown>;

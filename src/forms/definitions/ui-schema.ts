@@ -1,5 +1,5 @@
-// Checks the UI schema of a form definition against its data schema, and collects the registers that it names. It
-// checks only the JSON Forms elements that the form editor documents.
+// Checks the UI schema of a form definition against its data schema, and collects the registers that the UI
+// schema names. Checks only the JSON Forms elements that the form editor documents.
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import { itemsOf, lookUp, type Place, pathOf } from './schema-lookup.ts';

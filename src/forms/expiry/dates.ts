@@ -1,4 +1,4 @@
-// Computes on which dates the reconciler will lock and delete forms that nobody opens in the meantime.
+// Computes the dates on which the reconciler will lock and delete forms that nobody opens in the meantime.
 import type { Clock } from '../../service/clock.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { DefinitionSource } from '../definitions/source.ts';

@@ -34,8 +34,7 @@ function unescaped(text: string): string {
 /**
  * SQL for a jsonb array of the file URNs in the column `files`. The SQL searches the text without parsing the JSON, so
  * it never fails. It splits the text at the constant part of URNs, and looks at the characters before and after it. It
- * uses no regular expression, because Postgres would need hours to match some names of files that a request can
- * contain.
+ * uses no regular expression, because Postgres would need hours to match some file names that a request can contain.
  */
 const fileUrnsSql = `(
   SELECT coalesce(jsonb_agg(DISTINCT concat(scheme, ':', namespace, '${service}', uuid)), '[]')
@@ -49,7 +48,7 @@ const fileUrnsSql = `(
   WHERE lower(scheme) = 'urn' AND namespace <> '' AND translate(namespace, '-${alphanumeric}', '') = ''
     AND translate(uuid, '${nonZeroDigits}', '${'0'.repeat(nonZeroDigits.length)}') = '${uuidShape}')`;
 
-/** SQL for a jsonb array of the URNs in `files` and of the uploaded files, which `files` may not name, each once. */
+/** SQL for a jsonb array of distinct URNs: those in `files`, and those of uploaded files that `files` may not name. */
 const allFileUrnsSql = `(
   SELECT coalesce(jsonb_agg(DISTINCT urn), '[]') FROM (
     SELECT jsonb_array_elements_text(${fileUrnsSql}) AS urn
@@ -62,8 +61,8 @@ const quarantinedRow = `o.form_id = c.form_id AND o.not_before = 'infinity' AND 
  * The CTE `gone` returns the deleted forms. Foreign keys delete the forms' idempotency records and codes. The caller's
  * statement must write a `form-deleted` row with {@link deletionFacts}.
  *
- * The quarantined outbox rows of a deleted form are dropped, except `subscribe`, which becomes due again: the
- * notification service may already have a subscriber for the form, and it may accept the request now, because the
+ * The quarantined outbox rows of a deleted form are dropped, except `subscribe`, which becomes due again. The
+ * notification service may already have a subscriber for the form. It may also accept the request now, because the
  * request no longer contains the applicant's address.
  */
 export const deletionSql = (now: string) => `

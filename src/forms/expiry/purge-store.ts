@@ -56,8 +56,8 @@ const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }
 };
 
 /**
- * Milliseconds for which a delivered outbox row is kept. Operators may want to inspect it, and a dispatcher that lost
- * its claim may still record a subscriber.
+ * Milliseconds for which a delivered outbox row is kept. Operators may want to inspect the row, and a dispatcher that
+ * lost its claim may still record a subscriber in it.
  */
 const outboxPeriod = 7 * day;
 

@@ -169,7 +169,7 @@ WITH ${warnPage}
 ${answer(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
   WHERE ${unwarned} AND ${isFree('warn', 'f.id')} AND $7::timestamptz IS NOT NULL) AS warned`)}`;
 
-// `notified` is false while the current lock's notice is quarantined, because the latest row may be of an earlier lock.
+// `notified` is false while the notice of the current lock is quarantined: the latest row may be from an earlier lock.
 const deletePage = `${pageOf({ status: 'Locked', more: ', $8::timestamptz[]', names: ', anyhow_before' })}, gate AS MATERIALIZED (
   SELECT page.*, page.at < page.anyhow_before AS anyhow, coalesce((
     SELECT o.accepted IS NOT NULL FROM outbox o

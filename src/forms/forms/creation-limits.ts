@@ -27,9 +27,9 @@ export function creationLimits(limits: RateLimits): CreationLimits {
 export type CountCreate = (caller: Caller) => () => void;
 
 /**
- * Each form of a person causes mails to addresses that the person may choose, and events that wait in a queue with
- * those of all tenants. The number of their forms is therefore limited. Service accounts are not limited, because they
- * create the forms of many people.
+ * Limits how many forms a person may create. Each form causes mails to addresses that the person may choose, and events
+ * that share a queue with the events of all tenants. Service accounts are not limited, because they create the forms of
+ * many people.
  */
 function createCount(limits: RateLimits): CountCreate {
   const limiter = limits.local({ name: 'creates', most: 60, window: 60 * 60_000 });
@@ -45,8 +45,8 @@ function createCount(limits: RateLimits): CountCreate {
 
 /**
  * A guard that limits how many large bodies a caller may send to create forms. The body names the definition, so access
- * cannot be decided before the body is read. Intake applications are not limited, because they may also send large
- * bodies in saves, whose access is not checked before the body is read.
+ * cannot be decided before the body is read. Intake applications are not limited, because a limit would not stop them:
+ * they can also send large bodies in saves, which are read before access is checked.
  */
 export function largeCreates(limits: RateLimits): Guard {
   const limiter = limits.local({ name: 'large-creates', most: 30, window: 60_000 });

@@ -21,7 +21,7 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
   applicant: Form['applicant'];
   /** HMACs of the addresses to which notices about the form may be sent. */
   noticeHashes: Buffer[];
-  /** True if the budgets of the addresses also decide about the notices after `form-created`. */
+  /** True if the budgets of the addresses also apply to the notices after `form-created`. */
   isBudgeted: boolean;
   /** HMACs of all addresses of the applicant, for the search by address. */
   addressHashes: Buffer[];

@@ -34,8 +34,8 @@ export interface HistoryEntry {
 }
 
 /**
- * Maximum number of entries in a form's history. Each further entry replaces the oldest entry after the first 20
- * (`firstEntries`).
+ * Maximum number of entries in a form's history. A further entry replaces the 21st entry: the first 20 (`firstEntries`)
+ * are always kept.
  */
 export const keptEntries = 100;
 const firstEntries = 20;

@@ -1,4 +1,4 @@
-// Tests on a real Postgres which notices the budget of an address suppresses, and whose notices it decides about.
+// Tests on a real Postgres which notices the budget of an address suppresses, and to whose notices it applies.
 // address-budget.test.ts tests the same with real mail.
 import { randomBytes, randomUUID } from 'node:crypto';
 import type pg from 'pg';

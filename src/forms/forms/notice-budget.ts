@@ -9,7 +9,7 @@ import { type CreatingRole, isPerson } from './policy.ts';
 
 /** The SQL expressions of a statement that counts a notice. */
 export interface NoticeSql {
-  /** The rows of a FROM item with one row for each notice, or none. */
+  /** A FROM item with one row for each notice to count. It may have no rows. */
   source: string;
   /** HMACs of the addresses, a `bytea[]`. */
   hashes: string;
@@ -61,9 +61,9 @@ export function noticeHashes(hashes: CodeHashes, { tenantId, applicant }: Pick<F
 }
 
 /**
- * True if the budgets of the addresses decide about the notices that the caller causes. This is so for a signed-in
- * person who applies, because such a person can enter the address of anybody. It is not so for their own email address,
- * to which a receipt is always sent.
+ * True if the budgets of the addresses apply to the notices that the caller causes. They apply to signed-in applicants,
+ * because such an applicant can enter a stranger's address. They do not apply if all notices go to the applicant's own
+ * verified email address.
  */
 export function isBudgeted(
   caller: Caller,
@@ -76,8 +76,8 @@ export function isBudgeted(
 }
 
 /**
- * Returns the HMACs of the addresses whose budgets decide about the notice of a change. Undefined if the notice is sent
- * in any case.
+ * Returns the HMACs of the addresses whose budgets apply to the notice of a change. Undefined if the notice is sent in
+ * any case.
  */
 export function budgetsOf(
   hashes: CodeHashes,

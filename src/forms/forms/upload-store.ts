@@ -1,6 +1,6 @@
-// Records the files that the intake application uploads for a form, in the form's row. An upload is counted before it
-// is sent to the file service, and gets its URN before it is answered. The deletion of the form therefore finds every
-// uploaded file, even if the form data does not name it.
+// Records, in a form's row, the files that the intake application uploads for the form. An upload is counted before it
+// is sent to the file service. Its URN is recorded before the browser gets the response. The deletion of the form
+// therefore finds every uploaded file, even if the form data does not name it.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
 import type { FormKey } from './store.ts';
@@ -68,7 +68,7 @@ export function createUploadStore({ pool, limits, deleteFiles }: UploadStoreOpti
       const { formId, tenantId, uploadId, urn, now } = upload;
       const kept = await pool.query(claimOf(upload), keepSql, [formId, tenantId, uploadId, urn]);
       if (kept.rowCount === 1) return true;
-      // A separate statement, because the first one may have waited for the deletion, and would not see its tombstone.
+      // A separate statement sees the tombstone. The first one does not if it began before the deletion committed.
       if (deleteFiles)
         await pool.query(claimOf(upload), removeFileSql, [formId, tenantId, urn, now, ...storedOrigin()]);
       return false;

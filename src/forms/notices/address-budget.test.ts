@@ -1,5 +1,5 @@
 // Tests over HTTP, with the real notification service and real mail, that a signed-in person cannot flood the address
-// of a stranger with notices, and that honest people still get theirs.
+// of a stranger with notices, and that legitimate applicants still get their notices.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -185,8 +185,8 @@ const patience = 3 * 86_400_000;
 
 /**
  * Returns the time at which to try the removal again, because the notification service may still have to send a notice
- * to the subscriber. Asks this service for the number of pending notices, and uses `estimate` if it refuses to tell.
- * Returns undefined if the subscriber can be removed now.
+ * to the subscriber. Asks the service for the number of pending notices, and uses `estimate` if the service refuses to
+ * report it. Returns undefined if the subscriber can be removed now.
  */
 async function noticesUntil(
   { tenantId, subscriberId, estimate }: { tenantId: string; subscriberId: string; estimate: string | undefined },
@@ -200,7 +200,7 @@ async function noticesUntil(
   return pending > 0 && now < estimated + patience ? new Date(now + recheck) : undefined;
 }
 
-/** Returns undefined if the notification service refuses to tell the number of pending notices. Throws other errors. */
+/** Returns undefined if the notification service refuses to report the pending notices. Throws other errors. */
 function cannotTell(error: unknown): undefined {
   if (!(error instanceof PlatformError) || !['denied', 'rejected'].includes(error.kind)) throw error;
 }

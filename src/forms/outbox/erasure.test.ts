@@ -30,7 +30,7 @@ describe.each([
   const addresses = () => kept('SELECT address AS value FROM subscriber_channels ORDER BY 1');
   const subscribers = () => kept('SELECT id AS value FROM subscribers');
 
-  /** Sends three concurrent requests that subscribe the form's user id, like clients without coordination. */
+  /** Sends three concurrent requests that subscribe the form's user id, as uncoordinated clients would. */
   async function duplicate(id: string): Promise<void> {
     const { access, tenant, url } = world.platform;
     const token = await roleToken(access, { 'notification-service': ['subscription-app'] });

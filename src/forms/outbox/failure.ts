@@ -57,8 +57,8 @@ export function causeOf(error: unknown): QuarantineCause | undefined {
 /**
  * What a failed delivery says about the service of its queue. `works`: it refused the row. `fails`: it failed in a way
  * that no row can cause. `responds`: it responded with a failure that the row may have caused, for example because the
- * event is too large, or because its tenant was removed. `silent`: it did not respond, which the row may have caused
- * too. `unknown`: nothing, because the row could not be rendered, or the failure came from another service.
+ * event is too large, or because its tenant was removed. `silent`: it did not respond; the row may have caused
+ * this too. `unknown`: nothing, because the row could not be rendered, or the failure came from another service.
  */
 type Verdict = 'works' | 'responds' | 'silent' | 'fails' | 'unknown';
 
@@ -75,12 +75,12 @@ const isRefusalBy = (service: string, error: unknown) =>
 
 /**
  * Tracks whether a service is down. While the service is down, its queue delivers one row at a time. A tenant whose row
- * fails waits for the next probe. An outage therefore costs a few requests instead of one per row. It ends with the
- * first row that the service accepts, so a tenant whose rows always fail does not stop the other tenants.
+ * fails waits for the next probe. An outage therefore costs a few requests instead of one per row. The outage ends with
+ * the first row that the service accepts, so a tenant whose rows always fail does not stop the other tenants.
  *
  * Failures that a row may have caused count as an outage only if they concern several tenants. Otherwise, these rows
- * are only retried with backoff, and the other rows of their tenant are delivered too. If a service does not respond,
- * it is down even if only one tenant is affected, because its circuit breaker opens.
+ * are only retried with backoff, and the other rows of their tenant are delivered too. A service that does not respond
+ * counts as down even if only one tenant is affected, because the circuit breaker of its platform client opens.
  */
 export interface Outage {
   /** `probe`: the service was down, and a row of any tenant may now test whether it works again. */

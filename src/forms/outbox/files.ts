@@ -47,14 +47,14 @@ function pathOf(urn: string): string | undefined {
   return id && `/files/${id}`;
 }
 
-/** Maximum number of files that one call of `removeOwned` removes, so that a form with many files delays no other form. */
+/** Maximum number of files that one call of `removeOwned` removes. It keeps other forms from waiting too long. */
 const mostAtOnce = 100;
 
 /**
  * Removes the files with these URNs whose record is `owner`. Leaves other files alone, because an applicant can enter
  * the URN of any file. After `longest` milliseconds, removes no further file. Returns the number of removed files, and
  * the URNs that are left, failed ones last. Throws the last error only if every file fails, so that a file that cannot
- * be removed does not keep the others.
+ * be removed does not block the others.
  */
 export async function removeOwned(
   files: FileService,

@@ -1,6 +1,6 @@
-// The types of outbox rows. A row stands for an event or a call about a form that the platform must receive. The
-// statement that changes the form also writes the row. A row never contains an address, a code or form data. Delivery
-// renders the payload from the form's row and from the facts below, which may no longer be in the form's row.
+// The types of outbox rows. A row represents an event about a form, or a call to a service of the platform. The
+// statement that changes the form writes the row of the event. A row never contains an address, a code or form data.
+// Delivery renders the payload from the form's row and from the facts below, which may no longer be in the form's row.
 
 import type { FormStatus } from '../forms/catalogue.ts';
 import type { Language } from '../forms/form.ts';
@@ -20,7 +20,7 @@ export interface Actor {
  *
  * | kind | written by | facts besides `definitionId` |
  * | --- | --- | --- |
- * | subscribe | create, before its event | `noticeSuppressed` if any mail may be; acceptance adds `subscriberId` |
+ * | subscribe | create, before its event | `noticeSuppressed` if it may apply; acceptance adds `subscriberId` |
  * | form-created | create | `actor`, `noticeSuppressed` |
  * | form-submitted | submit; create, if it submits the form | `actor`, `noticeSuppressed` |
  * | form-unlocked, -to-draft, -archived | the operation | `actor` |

@@ -2,8 +2,8 @@
 // transaction, so no transaction is open during a delivery. A claim expires if its row is not settled in time.
 //
 // Order per form: a transaction that inserts rows of a form locks the form, so the sequence numbers of these rows
-// follow the order of the commits. A row is due only if all older rows of its form are accepted or quarantined. If a
-// claim begins before an older row is accepted, it still sees that row as open and takes no later row of the form.
+// follow the order of the commits. A row is due only if all older rows of its form are accepted or quarantined. A claim
+// that begins before an older row is accepted still sees that row as open, and takes no later row of the form.
 // Quarantined rows have `not_before` infinity, so claims skip them.
 import { escapeLiteral, type QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';

@@ -20,7 +20,7 @@ afterEach(async () => {
   await database.close();
 });
 
-/** Replaces all forms by new ones with two events each. */
+/** Replaces all forms with new ones that have two events each. */
 async function fill(forms: number): Promise<void> {
   await database.pool.query('TRUNCATE forms, outbox CASCADE');
   await database.pool.query(

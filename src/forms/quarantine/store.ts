@@ -22,7 +22,7 @@ WHERE sequence = ANY ($1::bigint[]) AND accepted IS NULL AND not_before = 'infin
 
 /**
  * The release of a quarantined outbox row makes the row due. The release of a notice writes its missing row. The next
- * run of the reconciler retries forms and core clients.
+ * run of the reconciler retries released forms and core clients.
  */
 export function createFormsQuarantine({ pool, clock }: { pool: SharedPool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({

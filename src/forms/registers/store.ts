@@ -126,8 +126,8 @@ function createWrites(configuration: Configuration) {
       updateDefinition(name, newDefinition(description), context),
 
     /**
-     * Changes only the description. The configuration service merges it, so the definition keeps `anonymousRead` and
-     * the schema.
+     * Changes only the description. The configuration service merges the change, so the definition keeps
+     * `anonymousRead` and the schema.
      */
     describe: (name: string, description: string, context: CallContext) =>
       updateDefinition(name, { description }, context),

@@ -32,8 +32,8 @@ async function checkProcess(name: ProcessName, options: Options): Promise<Report
 
 /**
  * Repeats the check of one dependency while a finding is `unreachable`, until `timeLimit` has passed. Other findings,
- * such as a wrong setting, do not cause a repetition. If the time passes during a repetition, the findings of the
- * attempt before are returned, because they name the cause.
+ * such as a wrong setting, cause no repetition. If the time runs out during a repetition, returns the findings of the
+ * previous attempt, because they name the cause.
  */
 async function persist(check: DependencyCheck, values: object, { env, timeLimit }: Options): Promise<Finding[]> {
   const deadline = performance.now() + timeLimit;

@@ -51,7 +51,7 @@ export async function checkDirectory(
   return findings;
 }
 
-/** Creates the clients of the platform services. They do not log failures, because the findings report them. */
+/** Creates the clients of the platform services. The clients log nothing, because the findings report failures. */
 export function openPlatform(config: AccountConfig, service: string, env: NodeJS.ProcessEnv): Platform {
   const log = createLogger({ name: 'config', level: 'silent' });
   const urns = createUrns(config.URN_PREFIX);

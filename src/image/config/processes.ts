@@ -166,7 +166,7 @@ async function withPlatform(
 
 /**
  * Checks that the key ring has every key that encrypts a stored client secret. An encrypted secret begins with the name
- * of its key. If a key is missing, people cannot sign in to the clients with secrets that this key encrypts.
+ * of its key. If a key is missing, people cannot sign in to the clients whose secrets this key encrypts.
  */
 async function checkKeyRing(client: pg.Client, keyRing: string): Promise<Finding[]> {
   const { rows } = await client.query<{ key: string }>(

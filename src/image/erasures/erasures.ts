@@ -28,7 +28,7 @@ export async function runErasures(
     for await (const erasure of listErasures(pool, command.since)) print(JSON.stringify(erasure));
     return 0;
   }
-  // Reads all lines before it changes the database, because an invalid line may mean that the list was cut off.
+  // Reads all lines before changing the database, because an invalid line may mean that the list was cut off.
   const list: Erasure[] = [];
   let number = 0;
   for await (const line of lines) {
@@ -69,8 +69,8 @@ async function applyAll(pool: pg.Pool, deletions: Erasure[], work: Work): Promis
 }
 
 /**
- * Applies the deletions of a batch in one transaction. If Postgres rejects the transaction because of a row, or the row
- * takes too long, halves the batch until that row's deletion is alone, so that all other deletions are applied.
+ * Applies the deletions of a batch in one transaction. If a row makes a statement fail or time out, divides the batch
+ * into halves and applies each half. In the end, only the deletion of that row fails, and all others are applied.
  */
 async function applyBatch(pool: pg.Pool, batch: Erasure[], work: Work, applied: Applied): Promise<void> {
   try {

@@ -79,7 +79,7 @@ export class Realm {
     const present = await this.#find<{ id: string }>('users', query);
     if (!present) {
       beforeCreation();
-      // If the first or last name were missing, Keycloak would ask the person for it at the first sign-in.
+      // If a name were missing, Keycloak would ask the person for that name at the first sign-in.
       const names = { firstName: 'Formgate', lastName: isTemporary ? 'Administrator' : 'Tester' };
       const credentials = [{ type: 'password', value: password, temporary: isTemporary }];
       const user = { username: email, email, emailVerified: true, enabled: true, ...names, credentials };
@@ -91,8 +91,8 @@ export class Realm {
   }
 
   /**
-   * Puts the services into the audience of every token of a client that is created later, even if the token's user has
-   * no role in these services (docs/keycloak.md).
+   * Makes the services an audience of every token of each client that is created later, even if the token's user has no
+   * role in these services (docs/keycloak.md).
    */
   async audiences(scope: string, services: readonly string[]): Promise<void> {
     const scopes = async () => (await this.#api.read<Named[]>(`${this.#path}/client-scopes`)) ?? [];

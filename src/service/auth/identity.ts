@@ -220,7 +220,7 @@ function personOf(claims: Claims): Omit<Caller, 'issuer' | 'realm' | 'isCore' | 
 
 /**
  * True for a token from the client credentials grant. Its subject is the client (RFC 9068 section 2.2) or, in Keycloak,
- * a user that is named after the client. A person may choose such a name, but signs in with a session.
+ * a user that is named after the client. A person may choose such a name, but a person's token names a session.
  */
 function isServiceAccount(claims: Claims): boolean {
   const { sub, azp, sid, session_state: state, preferred_username: username } = claims;
@@ -238,7 +238,7 @@ function rolesOf(claims: Claims, ownClient: string): ReadonlySet<string> {
   return roles;
 }
 
-// Returns the 401 response with the challenge that RFC 6750, section 3, defines.
+// Returns the Problem for a 401 response with the challenge that RFC 6750, section 3, defines.
 function unauthenticated(detail: string, cause?: unknown): Problem {
   const challenge = `Bearer error="invalid_token", error_description="${detail}"`;
   return new Problem('unauthenticated', detail, { cause, headers: { 'WWW-Authenticate': challenge } });

@@ -1,6 +1,6 @@
 // Sends requests to identity providers, each over a new connection. An open connection may be dead: the server may be
 // closing it, or the network may have dropped it silently. The outcome of a request over a dead connection is unknown.
-// The request could not be repeated, because an authorization code must not be presented twice (RFC 6749 section
+// Such a request must not be repeated, because an authorization code must not be presented twice (RFC 6749 section
 // 4.1.2). New connections cost little, because requests are rare: except during a sign-in, the responses are cached for
 // the whole realm. Lookups of hosts are limited, so that a provider whose name servers do not respond does not delay
 // the others.

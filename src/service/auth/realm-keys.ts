@@ -69,7 +69,7 @@ export interface RealmKeysOptions {
   /** Counts a token that waits for a download. Returns false if too many wait already. */
   enter(source: TokenSource): boolean;
   leave(source: TokenSource): void;
-  /** Maps each missing key that a token named to the start of the last download without this key. */
+  /** For each missing key that a token has named: the start time of the last download without this key. */
   misses: { get(query: KeyQuery): number | undefined; set(query: KeyQuery, at: number): void };
   pace: KeyPace;
   /** Returns the time of a monotonic clock in milliseconds. */

@@ -7,8 +7,8 @@ import { Problem } from './problem.ts';
 import type { ProblemSlug } from './problem-types.ts';
 
 /**
- * The minimum average rate of a body. The time since the reading began counts without its first `grace` milliseconds;
- * the bytes that arrived in them count.
+ * The minimum average rate of a body. The rate includes all bytes that have arrived, but the first `grace` milliseconds
+ * of reading do not count as time.
  */
 export interface MinimumRate {
   bytesPerSecond: number;
@@ -17,7 +17,7 @@ export interface MinimumRate {
 
 /**
  * A slower body is refused, because its request would occupy memory or a slot of a queue that other requests need.
- * Almost all mobile connections are faster. Without this limit, a client that sends a byte now and then could keep the
+ * Almost all mobile connections are faster. Without this limit, a client that sends a byte occasionally could keep the
  * memory and the slot for 300 s, Node's own limit.
  */
 const usualRate: MinimumRate = { bytesPerSecond: 8_192, grace: 30_000 };

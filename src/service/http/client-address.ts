@@ -1,6 +1,6 @@
 // Finds the address of the client of a request, and the host and protocol that the client used. Like Express, this
 // module reads only those X-Forwarded-* headers that trusted proxies wrote (TRUSTED_PROXIES). The client's address is
-// the first untrusted address from the right in X-Forwarded-For.
+// the rightmost address in X-Forwarded-For that does not belong to a trusted proxy.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 

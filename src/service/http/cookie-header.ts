@@ -1,6 +1,6 @@
 // Reads the Cookie header of a request (RFC 6265 section 4.2).
 
-/** Returns names and values of the cookies in a Cookie header, in the order of the header. */
+/** Returns the names and values of the cookies in a Cookie header, in the order of the header. */
 export function cookiePairs(header: string): [name: string, value: string][] {
   const pairs: [string, string][] = [];
   for (const pair of header.split(';')) {

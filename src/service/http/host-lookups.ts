@@ -1,8 +1,8 @@
 // Looks up the addresses of hosts whose name servers the operator does not control, such as upstreams of tenants. The
 // system looks up names in a few threads of this process, and a lookup can neither be cancelled nor limited in time. If
 // the name servers of one host do not respond, its lookups would therefore occupy all threads, and the process could
-// connect to nothing. This module limits concurrent lookups in total and per tenant, shares a running lookup, and
-// remembers failures for a moment. Addresses are not cached, because they may change at any time.
+// connect to nothing. This module limits concurrent lookups in total and per tenant. Callers that need the same host
+// share its lookup. Failures are remembered for 5 s; addresses are not cached, because they may change at any time.
 import { type LookupAddress, type LookupAllOptions, lookup as systemLookup, TIMEOUT } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { LRUCache } from 'lru-cache';
@@ -26,8 +26,8 @@ const threads = Number(process.env.UV_THREADPOOL_SIZE) || 4;
 const lookupThreads = Math.floor((threads + 1) / 2);
 const part = (divisor: number) => Math.max(1, Math.floor(lookupThreads / divisor));
 /**
- * Numbers of concurrent lookups. The last quarter of the threads is for hosts of the platform, databases included,
- * whose lookups are not limited.
+ * Numbers of concurrent lookups. The remaining quarter of the lookup threads is for hosts of the platform, including
+ * databases. Lookups of these hosts are not limited.
  */
 export const lookupShares = { upstreams: part(2), providers: part(4) };
 
@@ -82,7 +82,7 @@ export class HostLookups {
   #find(host: string, options: LookupAllOptions, tenant: string): Promise<Addresses> {
     const known = this.#known(host);
     if (known) return known;
-    // The tenant's own claim, even if another tenant already waits for this host: its wait may be long.
+    // Each tenant waits in its own queue, even if another tenant waits for the same host: that wait may be longer.
     const key = `${tenant} ${host}`;
     const wanted = this.#wanted.get(key) ?? this.#want(host, options, tenant).finally(() => this.#wanted.delete(key));
     this.#wanted.set(key, wanted);
@@ -107,7 +107,7 @@ export class HostLookups {
   #run(host: string, options: LookupAllOptions, release: ReleaseSlot): Promise<Addresses> {
     const { promise, resolve, reject } = Promise.withResolvers<Addresses>();
     this.#running.set(host, promise);
-    // The system's lookup cannot be cancelled. It keeps its slot, and until it ends, the host fails immediately.
+    // A late lookup cannot be cancelled. It keeps its slot, and until it ends, lookups of its host fail immediately.
     const timer = setTimeout(() => reject(lateError(host)), longestLookup).unref();
     this.#lookup(host, options, (error, addresses) => {
       clearTimeout(timer);

@@ -23,7 +23,7 @@ export interface JsonBody {
   textOf(name: string): string | undefined;
 }
 
-/** Reads the JSON body of a request. Throws Problems with status 400, 413 or 415. */
+/** Reads the JSON body of a request. Throws Problems with status 400, 408, 413 or 415. */
 export type JsonBodyReader = (request: Request) => Promise<JsonBody>;
 
 /** Creates a reader of JSON bodies. `limit` is in bytes, and applies before and after decompression. */
@@ -144,7 +144,7 @@ const letterE = 0x65;
 const letterU = 0x75;
 /** The bit that turns an upper-case ASCII letter into a lower-case one. */
 const lowerCase = 0x20;
-/** A double exactly holds every integer that has fewer digits: 2 ** 53 has sixteen digits. */
+/** A double holds every integer with fewer digits than this exactly: 2 ** 53 has sixteen digits. */
 const manyDigits = 16;
 
 /** Scans the bytes once for the outline of the text. The result is meaningless for text that is not JSON. */

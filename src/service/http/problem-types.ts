@@ -225,7 +225,7 @@ export const problemTypes = {
   unavailable: {
     status: 503,
     title: 'The service is unavailable for the moment',
-    meaning: 'Something that the service needs, such as its database, is down, or the service is shutting down.',
+    meaning: 'The database or another dependency is down, the service is stopping, or another request must end first.',
     action: 'Wait as many seconds as `Retry-After` says, if it is present, then retry with backoff.',
   },
   'dependency-timeout': {

@@ -38,7 +38,7 @@ declare global {
       traceparent?: string;
       caller?: Caller;
       tenant?: Tenant;
-      /** Tenant URN and subject of the caller's session. */
+      /** Tenant URN, subject and client of the caller's session. */
       signedIn?: { tenantId: string; subject: string; clientId: string };
       /**
        * Ids of the objects that the request names, for its log line. If `clientId` is absent, the line has the

@@ -35,7 +35,7 @@ async function dribble(path: string, app: RequestListener): Promise<Socket> {
   return socket;
 }
 
-/** Waits until the connection is closed. A concurrent write may close it with EPIPE or ECONNRESET. */
+/** Waits until the connection is closed. A concurrent write may fail with EPIPE or ECONNRESET. */
 const closed = (connection: Socket) => new Promise<void>((resolve) => connection.once('close', () => resolve()));
 
 const isOpen = async (milliseconds: number) => {

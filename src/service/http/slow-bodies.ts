@@ -1,5 +1,5 @@
 // Limits the time in which a request body must arrive. This limit replaces Node's own, which would also cut off large
-// proxied bodies. The body of a proxied request has no time limit before the response has been sent. After the response
+// proxied bodies. The body of a proxied request has no time limit until its response has been sent. After the response
 // to any request, only a short time remains for the rest of that request's body.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 

@@ -47,9 +47,9 @@ export function pacedCall<T>(call: () => Promise<T>, delayOf: () => number): Pac
 }
 
 /**
- * Returns a function that reserves the next start within a budget of `perSecond` starts, and returns the milliseconds
- * until this start. The whole budget of a second may be used in one burst. Starts are granted in the order of the
- * reservations.
+ * Returns a function that reserves the next start within a budget of `perSecond` starts per second. Each call of that
+ * function returns the milliseconds until the reserved start. The budget of a whole second may be used in one burst.
+ * Starts are granted in the order of the reservations.
  */
 export function startBudget(perSecond: number, now: () => number): () => number {
   const interval = 1_000 / perSecond;

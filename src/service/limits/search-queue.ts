@@ -1,5 +1,5 @@
-// Limits reads of everything that a tenant has of one kind, such as all its form definitions. Such a read holds memory
-// and connections for much longer than any other request.
+// Limits reads that return all of a tenant's objects of one kind, such as all its form definitions. Such a read holds
+// memory and connections for much longer than any other request.
 import { createFairQueue, type FairQueue } from './fair-queue.ts';
 
 /** Creates a queue that lets each tenant run one read at a time. `detail` is the detail of the problem `busy`. */

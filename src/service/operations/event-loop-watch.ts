@@ -16,7 +16,7 @@ export interface EventLoopPace {
   memory: number;
 }
 
-/** With these times, a block makes two probes of the chart fail, so that the pod leaves the load balancer. */
+/** With these times, a block makes two of the chart's readiness probes fail, so the pod leaves the load balancer. */
 const usualPace: EventLoopPace = { beat: 500, longestDelay: 3_000, memory: 10_000 };
 
 export function watchEventLoop({ beat, longestDelay, memory } = usualPace): EventLoopWatch {

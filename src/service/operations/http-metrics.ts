@@ -30,9 +30,9 @@ export const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 const classOf = (status: number) => Math.min(Math.max(Math.trunc(status / 100), 1), 5) - 1;
 
 /**
- * Counts requests in plain numbers, because prom-client takes microseconds to find the labels of an increment. A route
- * and method that was counted has a count of 5xx, even if it is 0: `rate` and `increase` ignore the first value of a
- * series, so alerts would otherwise miss the first failures. This adds at most one series for each route and method.
+ * Counts requests in plain numbers, because prom-client takes microseconds to find the labels of an increment. Each
+ * counted route and method has a count of 5xx responses, even if the count is 0: `rate` and `increase` ignore the first
+ * value of a series, so alerts would otherwise miss the first failures. Each pair thus has at most one extra series.
  */
 function createTally() {
   const routes = new Map<string, Map<string, number[]>>();

@@ -61,8 +61,8 @@ function openStandardOutput(): pino.DestinationStream {
 }
 
 /**
- * Returns a function that formats the current time (ISO 8601 in UTC). It runs for every request, so within a second it
- * formats only the milliseconds.
+ * Returns a function that formats the current time (ISO 8601 in UTC). It runs for every request, so it formats only the
+ * milliseconds while the second stays the same.
  */
 function createTimestamp(): () => string {
   let second = -1;

@@ -1,6 +1,6 @@
-// Decides whether this pod gets requests. A pod is not ready if it works worse than the other pods. An outage of a
-// shared store does not affect readiness. Otherwise, all pods would leave the load balancer, and callers would get a
-// 404 from the load balancer.
+// Decides whether this pod gets requests. A pod is not ready while it has a problem that other pods do not share. An
+// outage of a shared store does not affect readiness. Otherwise, all pods would leave the load balancer, and callers
+// would get the error of the load balancer, which may be a 404.
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { createReadinessMetrics } from './readiness-metrics.ts';

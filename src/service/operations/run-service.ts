@@ -39,8 +39,8 @@ function closingLast(running: RunningService, tracing: Tracing): RunningService 
 
 /**
  * Drains the service on SIGTERM, SIGINT and SIGHUP, then exits with 0, or with 1 if closing failed or after an uncaught
- * exception. SIGHUP means that the terminal or the reader of the log is gone. A second SIGTERM or SIGINT ends the
- * process immediately.
+ * exception. SIGHUP means that the terminal or the reader of the log is gone. A second SIGTERM, or a second SIGINT,
+ * ends the process immediately.
  */
 function stopOnSignals(running: RunningService, log: Logger): void {
   const stop = (signal: NodeJS.Signals) => {

@@ -24,7 +24,7 @@ afterEach(async () => {
   running = undefined;
 });
 
-/** Starts a service. `/slow` responds when `finish` is called. `/begun` sends half of its response before that. */
+/** Starts a service. `/slow` responds when `finish` is called, and `/quick` responds immediately. */
 async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningService> {
   events = [];
   const metrics = createMetrics();

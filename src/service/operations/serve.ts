@@ -1,5 +1,5 @@
-// Serves requests until the process stops. A stop first ends readiness and closes the listener. Running requests can
-// then finish until the deadline, when their connections are closed.
+// Serves requests until the process stops. A stop first ends readiness, and then closes the listener. Running requests
+// can finish until the deadline, when their connections are closed.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay, setImmediate as endOfPoll } from 'node:timers/promises';

@@ -56,8 +56,8 @@ export async function applyPending(options: ApplyOptions): Promise<void> {
 }
 
 /**
- * Requests queue behind a migration that waits for the lock of a table, so the migration soon gives up. Every fourth
- * attempt waits for more than a second, because an autovacuum releases its lock only after a second.
+ * Limits the wait for the lock of a table. The wait is short, because requests queue behind a waiting migration. Every
+ * fourth attempt waits for more than a second, because an autovacuum releases its lock only after a second.
  */
 const lockTimeout = (attempt: number) => (attempt % 4 === 0 ? '1200ms' : '300ms');
 

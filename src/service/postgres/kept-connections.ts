@@ -1,6 +1,6 @@
 // Keeps a pooled connection open after Postgres has refused a statement. The `pool.query` of pg closes the connection
-// after each failed statement. A client with many refused requests would make the pool open new connections
-// continually.
+// after each failed statement. Without this module, a client with many refused requests would make the pool open new
+// connections continually.
 import pg from 'pg';
 
 export interface Usability {

@@ -1,4 +1,4 @@
-// Tests dead connections that both ends still consider open. A proxy holds them open.
+// Tests dead connections that both ends still consider open, because a proxy keeps them open but passes nothing on.
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/faults/fault-proxy.ts';

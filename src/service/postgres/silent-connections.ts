@@ -1,5 +1,5 @@
 // Ends the dead connections of a pool. A connection may be dead without either end knowing it, because a network drops
-// packets or a node failed. A statement on a dead connection would wait for minutes. Silence alone proves nothing,
+// packets or a node has failed. A statement on a dead connection would wait for minutes. Silence alone proves nothing,
 // because a statement may run for 15 s (see migrate). This code therefore opens a new connection and asks Postgres
 // whether the statement is still running.
 import type { Socket } from 'node:net';
@@ -10,8 +10,8 @@ import { closeDeadConnections } from './pool-check.ts';
 
 export interface SilenceLimits {
   /**
-   * After this many milliseconds of silence during a statement, Postgres is asked whether it still works on the
-   * statement. The time is longer than the question may take (2 s).
+   * After this many milliseconds of silence during a statement, this code asks Postgres whether the statement is still
+   * running. This time is longer than the timeout of that query (2 s).
    */
   suspicious: number;
   /** A connection ends after this many milliseconds of silence, regardless of what Postgres says. */

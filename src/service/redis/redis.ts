@@ -74,8 +74,8 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   const main = createRawClient(settings, onCertificate);
   const isUp = () => watch.isUp;
   const tracking = createTracking({ settings, onCertificate, main, log, recorders, isRedisUp: isUp, tell });
-  // Only this connection decides whether Redis is up. The connection of tracked reads would log each outage a second
-  // time.
+  // Only the main connection decides whether Redis is up. The connection of tracked reads would log each outage a
+  // second time.
   const watch: ConnectionWatch = openConnection(main, recorders, (status, error) => {
     if (status !== 'up') state.down(status, { err: error });
     else {
@@ -166,8 +166,8 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
 }
 
 /**
- * Milliseconds until a loss of the connection of tracked reads is logged while Redis is up. After an outage, this
- * connection may come back later than the main connection.
+ * If the connection of tracked reads is down for this many milliseconds while Redis is up, the loss is logged. After an
+ * outage, this connection may come back later than the main connection.
  */
 const trackingPause = 5_000;
 

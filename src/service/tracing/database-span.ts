@@ -14,8 +14,8 @@ export const redisSpan: SpanOptions = { name: 'redis', kind: 'client', attribute
 const words = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
 
 /**
- * Returns the span of a statement. The span's name is the first word of the statement. For `WITH`, the name is the
- * first INSERT, UPDATE or DELETE in the statement, or else SELECT.
+ * Returns the span of a statement. The span's name is the first word of the statement if that word is in `words`. For
+ * other statements, such as `WITH`, the name is the first INSERT, UPDATE or DELETE in the text, or else SELECT.
  */
 function statementSpan(text: string): SpanOptions {
   const found = text.match(/\b(?:INSERT|UPDATE|DELETE)\b/g)?.[0] ?? 'SELECT';

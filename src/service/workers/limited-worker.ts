@@ -1,5 +1,5 @@
 // The main loop of the worker processes of limited-workers.ts. A worker runs one job after another, and ends when its
-// parent ends. It has no network and no write access, and its environment contains only the path of the compile cache.
+// parent ends. A worker has no network and no write access. Its environment has only the path of the compile cache.
 import vm from 'node:vm';
 
 export interface JobTools<A> {
@@ -39,8 +39,8 @@ export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A):
 }
 
 /**
- * Runs `work` with a time limit. If `work` reaches the limit, but got CPU time for less than half of it because the
- * machine is busy, repeats `work` with four times the limit.
+ * Runs `work` with a time limit. If `work` reaches the limit, but the machine is so busy that `work` got less CPU time
+ * than half of the limit, repeats `work` with four times the limit.
  */
 function within<T>(milliseconds: number, work: () => T): T | undefined {
   const before = process.cpuUsage();

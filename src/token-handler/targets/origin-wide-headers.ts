@@ -39,7 +39,7 @@ export const originWideHeaders: readonly OriginWideHeaders[] = [
   },
   {
     source: 'RFC 8942, Client Hints Infrastructure, Client Hint Reliability',
-    effect: 'makes the browser send details of the device, or ends what the site requested',
+    effect: 'makes the browser send details of the device, or stop sending details that the site asked for',
     names: ['Accept-CH', 'Critical-CH'],
   },
   {
@@ -49,7 +49,7 @@ export const originWideHeaders: readonly OriginWideHeaders[] = [
   },
   {
     source: 'Device Bound Session Credentials',
-    effect: 'binds cookies of the site to a session of the upstream, without which requests wait',
+    effect: 'binds cookies of the site to a session of the upstream, and delays requests while that session is renewed',
     names: ['Secure-Session-Registration', 'Secure-Session-Challenge'],
   },
   {

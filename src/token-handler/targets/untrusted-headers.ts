@@ -115,7 +115,7 @@ export const untrustedHeaders: readonly UntrustedHeaders[] = [
   { source: 'Akamai, Cloudflare', claim: 'address', names: ['True-Client-*', 'Akamai-*', 'X-Akamai-*'] },
   { source: 'Fastly', claim: 'address, scheme', names: ['Fastly-*'] },
   {
-    source: 'other delivery networks (Fly.io, Netlify, Vercel, DigitalOcean, Imperva, Sucuri, Alibaba)',
+    source: 'other content delivery networks (Fly.io, Netlify, Vercel, DigitalOcean, Imperva, Sucuri, Alibaba)',
     claim: 'address',
     names: [
       'Fly-*',
