@@ -13,7 +13,7 @@ export interface StartOptions {
   redisUrl?: string;
 }
 
-/** Thrown for a mistake in the command line or environment. The message is printed in one line, without a stack. */
+/** Thrown for a mistake in the command line or environment. The message is printed on one line, without a stack. */
 export class UsageError extends Error {}
 
 const project = join(import.meta.dirname, '..');

@@ -107,7 +107,7 @@ async function compress(file: string): Promise<void> {
 }
 
 /**
- * Replaces web/dist by the new output. If another build has finished first, its output is kept, because it was made
+ * Replaces web/dist with the new output. If another build has finished first, its output is kept, because it was made
  * from the same files.
  */
 async function replaceOutput(folder: string, version: string): Promise<void> {

@@ -1,4 +1,4 @@
-// The storage adapter of oidc-provider for one realm. Clients of the realm's definition come from the definition. All
+// The storage adapter of oidc-provider for one realm. Reads the predefined clients from the realm's definition. All
 // other entities are in the entity store.
 import type { Adapter, AdapterFactory, ClientMetadata } from 'oidc-provider';
 import type { EntityStore } from './entity-store.ts';

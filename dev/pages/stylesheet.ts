@@ -1,4 +1,4 @@
-// The stylesheet of all pages of `npm start`, for screens from a phone's width up.
+// The stylesheet of all pages of `npm start`, for screens as narrow as a phone's or wider.
 import { pageStylesheet } from '../../src/service/openapi/page-stylesheet.ts';
 
 export const stylesheet = `${pageStylesheet}:root {

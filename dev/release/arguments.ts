@@ -12,7 +12,7 @@ export interface ReleaseCommand {
   key: string | undefined;
 }
 
-/** Thrown for invalid arguments. The message is printed in one line, without a stack. */
+/** Thrown for invalid arguments. The message is printed on one line, without a stack. */
 export class UsageError extends Error {}
 
 export const help = `Builds the files of a release from the commit that is checked out: the image (an OCI archive), the chart, a bill of

@@ -52,7 +52,7 @@ export interface Mailer {
 export interface MailTimes {
   /** For the wait for a connection. */
   wait: number;
-  /** For sending a mail over a connection. Both together end within the timeout of the form service's calls. */
+  /** For sending a mail over a connection. The sum of both limits is below the timeout of the form service's calls. */
   send: number;
 }
 

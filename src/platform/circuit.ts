@@ -25,8 +25,8 @@ export interface Circuit {
 }
 
 /**
- * The circuit opens if most of the last calls failed. It considers at most `judgedCalls` calls. After a start or a
- * recovery, it waits for `minimumCalls` calls first.
+ * The circuit opens if most of the last `judgedCalls` calls failed. After a start or a recovery, it opens only after at
+ * least `minimumCalls` calls.
  */
 const judgedCalls = 19;
 const minimumCalls = 5;

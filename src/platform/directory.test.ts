@@ -148,7 +148,7 @@ describe('the directory', () => {
     expect(reasons.filter(({ slug }) => slug === 'busy')).toHaveLength(50);
     expect(server.requests).toHaveLength(101);
     calls.advance(1_000);
-    // Another tenant still finds what is new, and a known namespace is read again at the cost of the tenant that asks.
+    // Another tenant still finds new entries. Reading a known namespace again is charged to the tenant that asks.
     server.behave(answerJson([entry('urn:example:river:permits', 'http://permits')]));
     expect(await directory.resolve('urn:example:river:permits', 'river')).toBe('http://permits');
     for (let nth = 0; nth < 20; nth += 1)

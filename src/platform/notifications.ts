@@ -58,7 +58,7 @@ export interface Notifications {
   codeChannels(): readonly string[] | undefined;
   /**
    * Subscribes an address. A failed call is not retried. A repeated call with the same `userId` returns the same
-   * subscriber, unless both calls overlap. Throws PlatformError `unregistered` while the service does not know the
+   * subscriber, unless the two calls overlap. Throws PlatformError `unregistered` while the service does not know the
    * notification type.
    */
   subscribe(request: SubscribeRequest): Promise<Subscription>;

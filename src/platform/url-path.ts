@@ -1,4 +1,4 @@
-// Builds URL paths and queries. Each value becomes exactly one path segment, whatever characters it contains.
+// Builds URL paths and queries. Each value becomes exactly one path segment, regardless of its characters.
 import { PlatformError } from './platform-error.ts';
 
 export type Query = Record<string, string | number | boolean | undefined>;

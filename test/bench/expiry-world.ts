@@ -1,6 +1,6 @@
 // The environment of the expiry bench: its own Postgres or a given one, the platform in this process, and the product's
-// processes, started as in production. A sink accepts events and notifications at once, so that only the dispatcher's
-// speed is measured.
+// processes, started as in production. A sink accepts events and notifications immediately, so that only the
+// dispatcher's speed is measured.
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';

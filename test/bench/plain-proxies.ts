@@ -38,8 +38,8 @@ async function start(settings: ProxySettings): Promise<string> {
   app.set('env', 'test');
   app.use(settings.prefix, handlers[settings.kind](settings));
   const server = app.listen(0, '127.0.0.1');
-  // This is longer than the pause between two turns of a contender. With Node's default of 5 s, the server would close
-  // connections that the load generator uses again.
+  // The timeout is longer than the pause between two turns of a contender. With Node's default of 5 s, the server would
+  // close connections that the load generator uses again.
   server.keepAliveTimeout = 65_000;
   await once(server, 'listening');
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -1,7 +1,7 @@
 // A reconciler run over thousands of forms, of which 100 are broken in different ways. The run locks or deletes all
-// forms, including the broken ones. What cannot be written or delivered is quarantined with a reason: the notices of 15
-// forms, and the subscribers of 15 others. Later runs skip the quarantined items. QUARANTINE_FORMS is the number of
-// forms.
+// forms, including the broken ones. Items that cannot be written or delivered are quarantined with a reason: the
+// notices of 15 forms, and the subscribers of 15 others. Later runs skip the quarantined items. QUARANTINE_FORMS is the
+// number of forms.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { permit } from '../support/forms.ts';

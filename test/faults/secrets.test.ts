@@ -216,8 +216,8 @@ describe('the personal data of a form', () => {
   it('is in no error response; neither is a code', () => {
     const errors = world.answers.filter(({ status }) => status >= 400);
     expect(errors.length).toBeGreaterThan(15);
-    // Errors contain JSON pointers, which contain the member names that the client sent. The file name is one of them,
-    // so it is not searched for.
+    // Errors contain JSON pointers, which contain the member names that the client sent. The file name is one of
+    // these names, so it is not searched for.
     const { fileName: _inPointers, fieldValue: value, ...rest } = secrets();
     for (const secret of [...Object.values(rest), ...allCodes()])
       expect(errors.filter(({ text }) => tells(text, secret))).toEqual([]);

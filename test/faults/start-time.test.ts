@@ -1,6 +1,6 @@
 // Tests how much CPU time each service uses from the start of its process until it listens, with migrated databases.
-// The limit is a multiple of the CPU time that a process needs to load four of their largest packages. Loading packages
-// slows down on a busy machine as much as the start does, which an empty Node process does not.
+// The limit is a multiple of the CPU time that a process needs to load four of the services' largest packages. On a
+// busy machine, loading packages slows down as much as the start does. Starting an empty Node process slows down less.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

@@ -96,14 +96,28 @@ it('retries immediately when the connection is back, but not before the service 
   expect(puts).toHaveLength(2);
 });
 
-it('sends the newest data after a refusal, because the refused data is not saved', async () => {
+it('sends the newest data soon after a refusal, because the refused data is not saved', async () => {
   const { saver, puts, answer } = createWorld();
   saver.change(typed('too long'));
   await pass(800);
   await answer({ type: 'refused' });
   saver.change(typed('short'));
-  await pass(30_000);
+  await pass(800);
   expect(puts[1]).toEqual({ content: typed('short'), etag: '"1"', saveId: 'id-2' });
+});
+
+it('says that data is refused, not that the connection is lost, and sends the data again after half a minute', async () => {
+  const { saver, puts, states, answer } = createWorld();
+  saver.change(typed('too long'));
+  await pass(800);
+  await answer({ type: 'refused' });
+  expect(states).toEqual(['waiting', 'saving', 'refused']);
+  await pass(29_000);
+  expect(puts).toHaveLength(1);
+  await pass(1_000);
+  expect([puts.length, saver.state]).toEqual([2, 'refused']);
+  await answer({ type: 'saved', etag: '"2"' });
+  expect(saver.state).toBe('saved');
 });
 
 it('stops at an obstacle, and goes on with the version that the person has seen', async () => {

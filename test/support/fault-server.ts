@@ -54,7 +54,7 @@ export const reset: Behaviour = (response) => {
   response.socket?.resetAndDestroy();
 };
 
-/** Uses one of `behaviours` for each request, in their order; the last one also for all later requests. */
+/** Uses one of `behaviours` for each request, in their order, and the last one for all later requests too. */
 export function inTurn(...behaviours: [Behaviour, ...Behaviour[]]): Behaviour {
   return (response, request, count) => {
     const behaviour = behaviours[Math.min(count, behaviours.length) - 1];

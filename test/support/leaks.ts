@@ -52,8 +52,8 @@ function leakedKinds(): string[] {
  * classes.
  */
 function openKinds(): Map<string, number> {
-  // Ignores pipes. A child process is counted itself, without its pipes. All other pipes are this worker's own output,
-  // which is opened at its first use.
+  // Ignores pipes. The pipes of a child process need no count, because the child process is counted. All other pipes
+  // are this worker's own output, which is opened at its first use.
   const kinds = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap');
   return new Map([...new Set(kinds)].map((kind) => [kind, kinds.filter((each) => each === kind).length]));
 }

@@ -20,7 +20,7 @@ const patience = 1_000;
 
 /**
  * Returns by how much `work` has increased each sample of a metric. Leaves out samples that have not changed. Reads
- * until two results are equal, because a service may count a request only after its client has the response.
+ * until two results are equal and not empty, because a service may count a request after its client has the response.
  */
 export async function growthOf(
   metricsUrl: string,

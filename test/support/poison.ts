@@ -5,8 +5,8 @@ import type pg from 'pg';
 const file = 'urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551';
 
 /**
- * JSON text of about a megabyte. A search with a regular expression that begins with an unbounded class takes hours: a
- * file URN without its last digit ends the long name, and a complete one follows at once.
+ * JSON text of about a megabyte: a long member name that ends in a file URN without its last digit, directly followed
+ * by a complete file URN. Searching it with a regular expression that begins with an unbounded class takes hours.
  */
 export const slowFiles = `{"${'a'.repeat(1_000_000)}${file.slice(11, -1)}${file.slice(11)}":"${file}"}`;
 

@@ -26,7 +26,7 @@ export interface ScriptedProvider {
   /** Members of the discovery document that replace the usual ones. */
   metadata: Record<string, unknown>;
   /**
-   * Replies, keyed by `line` of the call. A list has one reply for each call; its last reply is also for all further
+   * Replies, keyed by `line` of the call. A list has one reply for each call; the last reply also answers all further
    * calls.
    */
   script: Record<string, ProviderReply | ProviderReply[]>;

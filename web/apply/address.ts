@@ -20,8 +20,8 @@ export function addressOf(pathname: string): Address | undefined {
 export interface Fragment {
   form: string | undefined;
   /**
-   * Number of a page, counted from 1. `check` is the summary; `delete` is the page that asks before it deletes the
-   * draft.
+   * Number of a page, counted from 1. `check` is the summary; `delete` is the page that asks the person to confirm
+   * the deletion of the draft.
    */
   page: number | 'check' | 'delete' | undefined;
 }

@@ -17,7 +17,7 @@ export class ApiProblem extends Error {
   /** The intake window of the definition, if the request failed because the window is closed. */
   readonly opens: string | undefined;
   readonly closes: string | undefined;
-  /** When the service responded, by its clock; undefined if it did not say so. */
+  /** Time of the response by the clock of the service; undefined if the response has no Date header. */
   readonly date: Date | undefined;
 
   constructor(status: number, problem: ProblemBody = {}, retryAfterMs?: number, date?: Date) {

@@ -10,7 +10,7 @@ interface Message {
   type: 'expired' | 'signed-out';
 }
 
-/** Reads the session when constructed, and follows other tabs until `close`. A page needs one instance. */
+/** Reads the session when constructed, and follows other tabs until `close` is called. A page needs one instance. */
 export class TokenHandlerClient {
   readonly #options: ClientOptions;
   /** Addresses of the token handler and of the client's endpoints. */

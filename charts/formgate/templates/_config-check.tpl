@@ -28,7 +28,7 @@ reconciler: reconciler
 {{- define "formgate.checkArguments" -}}
 {{- $root := .root -}}
 {{- $namespace := $root.Release.Namespace -}}
-{{- /* A failed installation also leaves a release. Only ready pods of the form service prove that its tables exist. */ -}}
+{{- /* Even a failed installation leaves a release, so only ready form service pods prove that its tables exist. */ -}}
 {{- $forms := lookup "apps/v1" "Deployment" $namespace (include "formgate.partName" (dict "root" $root "component" "forms")) | default dict -}}
 {{- $hasTables := gt (int (dig "status" "readyReplicas" 0 $forms)) 0 -}}
 {{- $exists := dict "postgres" (lookup "v1" "Service" $namespace (include "formgate.partName" (dict "root" $root "component" "postgres"))) "directory" (lookup "v1" "Service" $namespace (include "formgate.partName" (dict "root" $root "component" "platform-server"))) -}}

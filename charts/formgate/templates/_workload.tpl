@@ -181,10 +181,10 @@ spec:
 {{- end -}}
 
 {{/*
-The number of pods that run, if the release had a fixed number before autoscaling was enabled, else empty. The arguments
-are those of formgate.deployment. If a manifest has no `replicas` but the previous one had, Helm removes the field, and
-the API server sets 1. A release that began with autoscaling never has the field, because a rollback would remove it.
-Without access to the cluster, as in `helm template`, nothing is known.
+The current number of pods, if the release had a fixed number before autoscaling was enabled; otherwise empty. The
+arguments are those of formgate.deployment. If a manifest has no `replicas` but the previous one had, Helm removes the
+field, and the API server sets 1. A release that began with autoscaling never has the field, because a rollback would
+remove it. Without access to the cluster, as in `helm template`, the result is empty.
 */}}
 {{- define "formgate.keptReplicas" -}}
 {{- $name := include "formgate.partName" . -}}
@@ -194,7 +194,7 @@ Without access to the cluster, as in `helm template`, nothing is known.
 {{- /* With a client-side apply, the previous manifest had the field if autoscaling was off, or if it has this mark. */ -}}
 {{- $hasMark := hasKey ($deployment.metadata.annotations | default dict) "formgate.dev/kept-replicas" -}}
 {{- $had := or $hasMark (not (lookup "autoscaling/v2" "HorizontalPodAutoscaler" $namespace $name)) -}}
-{{- /* With a server-side apply, the API server knows. Helm no longer owns the field when autoscaling has changed it. */ -}}
+{{- /* With a server-side apply, managedFields shows whether Helm or autoscaling owns the field. */ -}}
 {{- $appliers := list -}}
 {{- range $deployment.metadata.managedFields -}}
 {{- if eq .operation "Apply" -}}{{- $appliers = append $appliers . -}}{{- end -}}

@@ -1,5 +1,5 @@
-// Stores the digests of sent codes in Postgres. The row of a code remains after the code has expired or was used. This
-// distinguishes such a code from a code that was never sent.
+// Stores the digests of sent codes in Postgres. The row of a code remains after the code has expired or was used. The
+// row distinguishes such a code from a code that was never sent.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { CodePlace, SentCode } from './code.ts';
 

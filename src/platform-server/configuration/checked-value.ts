@@ -63,8 +63,8 @@ function invalidValue(label: string, { operation }: Edit, found: FieldError[]): 
 }
 
 /**
- * For each operation, the pointer to its operand in the request body. An error in the value is either below this
- * pointer, or was in the value before the edit.
+ * For each operation, the pointer to its operand in the request body. An error that the edit causes is below
+ * this pointer. Any other error was in the value before the edit.
  */
 const operandPointers = { UPDATE: '/update', REPLACE: '/configuration', DELETE: '' };
 

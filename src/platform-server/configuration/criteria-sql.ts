@@ -36,9 +36,9 @@ export function comparesFields(criteria: Criteria | undefined): criteria is Crit
 const mostScanned = 64 * 1_048_576;
 
 /**
- * Returns SQL that finds a row if the values whose fields the criteria compare exceed `mostScanned`, and appends its
- * values to `values`. `from` is the FROM clause with the conditions of the list, to which the other criteria are added.
- * The window function reads one value after another, so Postgres stops at the first row beyond the limit.
+ * Returns SQL that finds a row if the total size of the values whose fields the criteria compare exceeds `mostScanned`.
+ * Appends the parameters of this SQL to `values`. `from` is the FROM clause with the conditions of the list; this SQL
+ * adds the other criteria. The window function reads one value at a time, so Postgres stops once the limit is exceeded.
  */
 export function oversizeSql(
   criteria: Criteria,

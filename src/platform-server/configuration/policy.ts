@@ -74,7 +74,7 @@ function mayListNamespace(configuredRole: string, exporterRole: string, adminRol
 
 /**
  * A core caller may name a tenant with `tenantId`. Without this parameter, the call is for core configuration. Other
- * callers always act for their own tenant, so the parameter is ignored.
+ * callers always act for their own tenant, and their `tenantId` is ignored.
  */
 function createTenantOrCore(tenants: Pick<Tenants, 'byId'>): Guard {
   return {

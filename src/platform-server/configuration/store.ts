@@ -124,7 +124,7 @@ function createWrites(rows: Rows) {
       );
     },
 
-    // Each revision counts as at least 1 KiB. This limits the number of a tenant's revisions, so the sum stays fast.
+    // Each revision counts as at least 1 KiB. This limits a tenant's revisions, so the sum remains fast to compute.
     /** Returns the compressed size of all values of a tenant in Postgres. Reads no value. */
     async storedBytes(scope: Scope): Promise<number> {
       const [row] = await rows<{ bytes: string | null }>(

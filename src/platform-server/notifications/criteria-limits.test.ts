@@ -1,5 +1,5 @@
 // Tests that the criteria of subscriptions are limited in size and number, so that no list of them exhausts the memory
-// of the process. Rows of earlier versions may exceed the limits.
+// of the process. Rows that an earlier version stored may exceed the limits.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';

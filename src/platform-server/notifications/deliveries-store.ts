@@ -81,9 +81,9 @@ export function createDeliveryStore(database: Queryable) {
     },
 
     /**
-     * Adds another job for a delivery whose job is running. The new job runs after 2 s or more. The pause grows with
-     * the number of the tenant's waiting deliveries, up to 6,000. Up to that number, a tenant causes at most 100 such
-     * jobs a second.
+     * Adds another job for a delivery whose job is running. The new job runs after 2 s, plus 10 ms for each of the
+     * tenant's first 6,000 waiting deliveries. A tenant with at most 6,000 waiting deliveries therefore causes at most
+     * 100 such jobs a second.
      */
     async postpone(delivery: Delivery): Promise<void> {
       await database.query(

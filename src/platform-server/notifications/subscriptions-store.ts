@@ -10,8 +10,8 @@ interface SubscriptionRow {
 }
 
 /**
- * A subscription with its criteria, oldest first. Criteria of earlier versions may exceed the limits of today. Those
- * beyond the size of a page are left out, so that no subscription exhausts the memory of this process.
+ * A subscription with its criteria, oldest first. Criteria that an earlier version stored may exceed today's limits.
+ * Criteria beyond the size of a page are left out, so that no subscription exhausts the memory of this process.
  */
 const columns = `s.type_id AS "typeId", s.subscriber_id AS "subscriberId", ARRAY(
   SELECT json_build_object('description', c.description, 'correlationId', c.correlation_id, 'context', c.context)
@@ -37,7 +37,7 @@ function createReads(database: Queryable) {
       return rows[0] && toSubscription(rows[0]);
     },
 
-    /** Returns a page. It ends early if the criteria of its subscriptions are large. */
+    /** Returns a page, which has fewer than `top` subscriptions if their criteria are large. */
     async list(
       tenant: string,
       typeId: string,

@@ -38,7 +38,7 @@ const settings = {
 
 export async function startPostgresPair(): Promise<PostgresPair> {
   const folder = await mkdtemp(join(tmpdir(), 'formgate-faults-postgres-'));
-  // If root runs this, Postgres runs as another account, which must be able to enter the folder.
+  // If root runs this process, Postgres runs as another account, which must be able to enter the folder.
   await chmod(folder, 0o755);
   const password = randomBytes(16).toString('hex');
   let count = 0;

@@ -1,4 +1,4 @@
-// An input that searches a long list: the editable combobox of the ARIA Authoring Practices, with a list box. Only
+// An input that searches a long list: the editable combobox of the ARIA Authoring Practices, with a listbox. Only
 // values of the list are stored.
 import { useRef, useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';

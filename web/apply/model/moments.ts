@@ -1,8 +1,8 @@
 // Converts between the local time of an input for a date with a time, and the stored text, which is in UTC.
 
 /**
- * Returns the text to store. A text that is no time, such as one with a year of five digits, is returned unchanged, so
- * that it is not lost and validation reports it.
+ * Returns the text to store. A text that is not a time, such as one with a year of five digits, is returned unchanged,
+ * so that it is not lost and validation reports it.
  */
 export function momentOf(typed: string): string | undefined {
   if (typed === '') return undefined;

@@ -1,5 +1,5 @@
-// Saves form data while people type: one request at a time, the newest data last. A failed request is repeated with the
-// same id until its outcome is known, so that a lost response does not cause a conflict.
+// Saves form data while people type. Sends one request at a time, and the newest data last. Repeats a failed request
+// with the same id until its outcome is known, so that a lost response does not cause a conflict.
 
 export interface Content {
   data: unknown;
@@ -18,8 +18,11 @@ export type Outcome =
 export type EndReason = 'locked' | 'submitted' | 'gone';
 export type Obstacle = 'conflict' | 'code' | EndReason;
 
-/** `blocked` waits for a person; the other states end without a person's help. */
-export type SaveState = 'saved' | 'waiting' | 'saving' | 'offline' | 'blocked';
+/**
+ * `refused`: the service responded, but does not accept this data. `blocked` waits for a person; the other states end
+ * without a person's help.
+ */
+export type SaveState = 'saved' | 'waiting' | 'saving' | 'offline' | 'refused' | 'blocked';
 
 export interface SaverOptions {
   content: Content;
@@ -79,7 +82,7 @@ export class Saver {
 
   /** Retries now, because the connection is back or the person asks for a retry. */
   retryNow(): void {
-    if (this.#state === 'offline') this.#schedule(0);
+    if (this.#hasFailed()) this.#schedule(0);
   }
 
   /**
@@ -116,7 +119,7 @@ export class Saver {
     this.#isSending = true;
     this.#pending ??= { content: this.#current, saveId: this.#options.newId() };
     const { content, saveId } = this.#pending;
-    if (this.#state !== 'offline') this.#enter('saving');
+    if (!this.#hasFailed()) this.#enter('saving');
     const outcome = await this.#options.put(content, this.#etag, saveId).catch((): Outcome => ({ type: 'retry' }));
     this.#isSending = false;
     this.#take(outcome, content);
@@ -128,7 +131,7 @@ export class Saver {
     else if (outcome.type === 'retry') this.#retry(outcome.afterMs);
     else if (outcome.type === 'refused') {
       this.#pending = undefined;
-      this.#retry(longestPauseMs);
+      this.#retry(longestPauseMs, 'refused');
     } else {
       this.#pending = undefined;
       this.#enter('blocked');
@@ -151,10 +154,14 @@ export class Saver {
     }
   }
 
-  #retry(afterMs: number | undefined): void {
+  #hasFailed(): boolean {
+    return this.#state === 'offline' || this.#state === 'refused';
+  }
+
+  #retry(afterMs: number | undefined, state: 'offline' | 'refused' = 'offline'): void {
     const pause = Math.min(longestPauseMs, 1_000 * 2 ** this.#failures);
     this.#failures += 1;
-    this.#enter('offline');
+    this.#enter(state);
     this.#settle(false);
     this.#schedule(Math.max(pause, afterMs ?? 0));
   }

@@ -17,7 +17,7 @@ export interface Upload {
 interface UploadsOptions {
   /** Sends a file, and returns its URN. */
   send(file: File, signal: AbortSignal): Promise<string>;
-  /** Adds a file that was sent to the form. */
+  /** Adds the URN of an uploaded file to the form. */
   onSent(upload: Upload, urn: string): void;
   /** Called after each change of `all`. */
   onChanged(): void;
@@ -54,8 +54,8 @@ export class Uploads {
   }
 
   /**
-   * Sends a file after the other files of its question, so that the file that was chosen last is added last. The file
-   * replaces failed uploads of a question for one file, and of files with the same name.
+   * Sends a file after the other files of its question, so that the file that was chosen last is added last. Removes
+   * failed uploads of the question: all of them if it takes one file, otherwise those of files with the same name.
    */
   add({ file, path, isMultiple }: Pick<Upload, 'file' | 'path' | 'isMultiple'>): void {
     const upload: Upload = { id: this.#options.newId(), file, path, isMultiple };
@@ -72,7 +72,7 @@ export class Uploads {
     this.add(upload);
   }
 
-  /** Forgets a file, which is then not added to the form. */
+  /** Stops sending a file and forgets it, so that it is not added to the form. */
   discard({ id }: Upload): void {
     this.#runs.get(id)?.abort.abort();
     this.#change(this.all.filter((other) => other.id !== id));

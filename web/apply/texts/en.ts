@@ -42,6 +42,7 @@ export const english = {
     saved: 'All your answers are saved.',
     unsaved: 'Saving your answers…',
     offline: 'No connection. Your answers are not saved yet. Keep this page open: we try again until they are saved.',
+    refused: 'Your last answers cannot be saved as they are. Change them, or try again later. Keep this page open.',
     offlineRead: 'The connection does not work right now. Try again in a moment.',
     retry: 'Try again now',
   },

@@ -44,6 +44,8 @@ export const french: EnglishTexts = {
     unsaved: 'Enregistrement de vos réponses…',
     offline:
       'Pas de connexion. Vos réponses ne sont pas encore enregistrées. Gardez cette page ouverte : nous essayons encore.',
+    refused:
+      'Vos dernières réponses ne peuvent pas être enregistrées ainsi. Modifiez-les ou réessayez plus tard. Gardez cette page ouverte.',
     offlineRead: 'La connexion ne fonctionne pas en ce moment. Réessayez dans un instant.',
     retry: 'Réessayer maintenant',
   },

@@ -118,8 +118,9 @@ function useSubmission(props: CheckProps) {
       field ? [{ field, text: messageFor(finding, field, texts) }] : [],
     );
     if (found.length > 0) return fail(found);
-    if (!(await saver.flush())) return fail([{ text: texts.saved.offlineRead }]);
-    // A person who goes to another page while files are being sent may still change answers.
+    if (!(await saver.flush()))
+      return fail([{ text: saver.state === 'refused' ? texts.saved.refused : texts.saved.offlineRead }]);
+    // A person who went to another page while files were being sent may still change answers, so do not submit.
     if (isShown.current) props.onSubmitted(await api.submit(formId, key.current));
   };
   const submit = async () => {

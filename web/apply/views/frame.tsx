@@ -29,8 +29,8 @@ export function Page({ frame, title, caption, hasErrors = false, pageKey, announ
   const texts = textsOf(frame.language);
   const heading = useRef<HTMLHeadingElement>(null);
   const isFirst = useRef(true);
-  // Layout effects run before a screen reader reads the page, which needs the right language and title. They also give
-  // the heading the focus before a field of the new page can take it.
+  // Layout effects set the language and the title before a screen reader reads the page. They also give the heading the
+  // focus before a field of the new page can take it.
   useLayoutEffect(() => {
     document.documentElement.lang = frame.language;
     const full = [title, frame.form, frame.owner].filter((part) => part && part !== title);

@@ -15,7 +15,7 @@ interface LeaveProps {
 export function LeaveButtons({ flush, onLeft, onDelete }: LeaveProps) {
   const { texts, api, formId, uploads } = useForm();
   const [hint, setHint] = useState<'sending' | 'unsent' | 'unsaved'>();
-  // The note beside the save state may have been used since.
+  // Since the hint appeared, the person may have used the upload note to send or discard the failed files.
   const isOver = hint === 'unsent' && uploads.failed.length === 0;
   const leave = async () => {
     setHint(uploads.running.length > 0 ? 'sending' : undefined);

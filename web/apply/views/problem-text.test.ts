@@ -1,4 +1,4 @@
-// Tests what people read if a request failed.
+// Tests what people read after a failed request.
 import { describe, expect, it } from 'vitest';
 import { ApiProblem, endOf } from '../api.ts';
 import { textsOf } from '../texts/texts.ts';

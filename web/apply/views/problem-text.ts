@@ -1,4 +1,4 @@
-// Chooses the text that people read if a request failed.
+// Chooses the text that people read after a failed request.
 import { ApiProblem } from '../api.ts';
 import type { Texts } from '../texts/texts.ts';
 
@@ -11,7 +11,7 @@ export function problemText(cause: unknown, texts: Texts, tooMany: (minutes: num
   return tooMany(Math.max(1, Math.ceil((cause.retryAfterMs ?? 60_000) / 60_000)));
 }
 
-/** The dates of the next window; if none is to come, the end of the last one. */
+/** Returns the text about the closed window: the dates that are still to come, or when the last window ended. */
 function closedText({ opens, closes, date }: ApiProblem, { states, locale }: Texts): string {
   const isToCome = (moment: Date) => date === undefined || moment > date;
   const start = opens === undefined ? undefined : new Date(opens);
@@ -20,7 +20,7 @@ function closedText({ opens, closes, date }: ApiProblem, { states, locale }: Tex
   return [states.closed, starts, end && endText(end, states, locale, isToCome(end))].filter(Boolean).join(' ');
 }
 
-/** `end` is exclusive: if it is midnight, the last day is the day before. */
+/** `end` is exclusive: if `end` is midnight, the last day is the day before `end`. */
 function endText(end: Date, states: Texts['states'], locale: string, isToCome: boolean): string {
   if (!isMidnight(end)) return (isToCome ? states.closes : states.closedOn)(momentText(end, locale));
   const lastDay = new Date(end.getTime() - 1).toISOString();

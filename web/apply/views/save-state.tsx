@@ -6,23 +6,21 @@ import { UploadNote } from './upload-note.tsx';
 
 export function SaveStateNote({ state, retry }: { state: SaveState; retry(): void }) {
   const { texts, uploads } = useForm();
-  const isOffline = state === 'offline';
+  const failure = state === 'offline' || state === 'refused' ? texts.saved[state] : undefined;
   const [spoken, setSpoken] = useState('');
   useEffect(() => {
-    if (isOffline) setSpoken(texts.saved.offline);
+    if (failure) setSpoken(failure);
     else if (state === 'saved') setSpoken((last) => (last === '' ? '' : texts.saved.saved));
-  }, [isOffline, state, texts]);
-  // While files are unsent, the text that everything is saved would mislead.
+  }, [failure, state, texts]);
+  // While files are unsent, a text that says that everything is saved would mislead people.
   const savedText = uploads.all.length === 0 && texts.saved.saved;
   return (
-    <div class={isOffline ? 'state notice offline' : 'state'} data-state={state}>
-      <span aria-hidden="true">
-        {isOffline ? texts.saved.offline : state === 'saved' ? savedText : texts.saved.unsaved}
-      </span>
+    <div class={failure ? 'state notice offline' : 'state'} data-state={state}>
+      <span aria-hidden="true">{failure ?? (state === 'saved' ? savedText : texts.saved.unsaved)}</span>
       <span class="visually-hidden" role="status">
         {spoken}
       </span>
-      {isOffline && (
+      {failure && (
         <p>
           <button type="button" class="link" onClick={retry}>
             {texts.saved.retry}

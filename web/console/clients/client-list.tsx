@@ -40,7 +40,7 @@ export function ClientList() {
   );
 }
 
-/** Loads all clients, without repetitions: the tenant's list may contain the core clients. */
+/** Loads all clients, without duplicates: the tenant's list may contain core clients too. */
 export async function loadClients(): Promise<Client[]> {
   const lists = await Promise.all([send<Client[]>(listRequest(false)), send<Client[]>(listRequest(true))]);
   return [...new Map(lists.flat().map((client) => [client.id, client])).values()];

@@ -14,8 +14,8 @@ export interface Load<T> {
   isLoading: boolean;
   reload(): void;
   /**
-   * Replaces the value without a request, for example by the response to a change. Does nothing if the key has changed
-   * since the last rendering.
+   * Replaces the value without a request, for example with the response to a change. Does nothing if the key has
+   * changed since the last rendering.
    */
   set(value: T): void;
 }

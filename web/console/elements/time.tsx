@@ -1,4 +1,4 @@
-// Times in the language and time zone of the browser, with the exact time in UTC as machine-readable value and tooltip.
+// Times in the language and time zone of the browser, with the exact UTC time as tooltip and machine-readable value.
 const format = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 
 export function Time({ at, none = '–' }: { at: string | null | undefined; none?: string }) {

@@ -24,7 +24,7 @@ export interface Operations {
   limits: { pod: string; since: string; refused: Refused[] };
 }
 
-/** Counting stops at a limit. `count` is then a minimum. */
+/** Counting stops at a limit. If the limit is reached, `count` is only a lower bound. */
 export interface Count {
   count: number;
   isMinimum: boolean;

@@ -115,13 +115,13 @@ function useEntry({ register, columns, isText, keyField, entry }: Props) {
   const initial: KeptEntry = { texts: textsOf(entry, names), base: entry };
   const draft = useKept(`entry-texts ${register} ${formerKey ?? ''}`, label, initial);
   const action = useAction();
-  // What could not be done because somebody else had changed the entry.
+  // The action that was refused because somebody else had changed the entry.
   const [refused, setRefused] = useState<'save' | 'delete'>('save');
   const { texts, base } = draft.value;
   const next = entryOf(texts, names, base, isText);
   const key = keyOf(next, keyField);
   const address = { register, key: formerKey ?? key ?? '', keyField };
-  /** Returns true if the entry was saved. `overwrites`: also if somebody else has changed it. */
+  /** Returns true if the entry was saved. With `overwrites`, saves even if somebody else has changed the entry. */
   const save = (overwrites: boolean) => {
     setRefused('save');
     return action.run(async () => {
@@ -130,7 +130,7 @@ function useEntry({ register, columns, isText, keyField, entry }: Props) {
       await send(putRequest(address, entryOf(texts, names, present ?? base, isText)));
     });
   };
-  /** Returns true if the entry was deleted. `overwrites`: also if somebody else has changed it. */
+  /** Returns true if the entry was deleted. With `overwrites`, deletes even if somebody else has changed the entry. */
   const remove = (overwrites: boolean) => {
     setRefused('delete');
     return action.run(async () => {
@@ -149,7 +149,7 @@ async function presentEntry({ register, key, keyField }: EntryAddress): Promise<
 
 /**
  * Throws ApiProblem 409 if there is an entry although `base` is undefined, because saving a new entry would replace it.
- * Throws 412 if the entry was changed since its texts were put into the fields, unless the caller `overwrites` changes.
+ * Throws 412 if the entry was changed since its texts were put into the fields, unless `overwrites` is true.
  */
 function requireUnchanged(base: Entry | undefined, present: Entry | undefined, overwrites: boolean): void {
   if (base === undefined && present !== undefined)

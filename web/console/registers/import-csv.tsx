@@ -41,7 +41,7 @@ export function ImportCsv({ register, onChanged }: Props) {
   };
   const apply = (previewed: Comparison) =>
     action.run(async () => {
-      // Somebody else may have changed the register since: the import must make the changes that were shown, no others.
+      // Somebody else may have changed the register since the preview. The import must make only the changes shown.
       const comparison = await dryRun();
       setPreview({ of: key, comparison });
       if (!isEqual(comparison, previewed))

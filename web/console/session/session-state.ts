@@ -6,7 +6,7 @@ import { consoleSession, type Session, tokenHandler } from './session.ts';
 export type SessionState =
   | { name: 'loading' }
   | { name: 'unreachable' }
-  /** `ended`: a session has ended, so something that the person typed may be kept. */
+  /** `ended`: a session has ended, so the person's unsent input may have been kept. */
   | { name: 'signed-out'; ended: boolean }
   | { name: 'signed-in'; session: Session };
 
