@@ -83,7 +83,7 @@ export interface RegistrationPace {
   checkMs: number;
 }
 
-const defaultPace: RegistrationPace = { firstDelayMs: 1_000, maxDelayMs: 60_000, settleMs: 3_000, checkMs: 3_600_000 };
+const defaultPace: RegistrationPace = { firstDelayMs: 1_000, maxDelayMs: 10_000, settleMs: 3_000, checkMs: 3_600_000 };
 
 /** Starts the registration in the background. Many replicas may run it concurrently. */
 export function startRegistration(options: RegistrationOptions, what: Registered): RunningRegistration {
