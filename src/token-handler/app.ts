@@ -1,5 +1,5 @@
-// The token handler's route table and request listener. Every route is served under /token-handler/v1, and also under
-// /token-handler, for frontends whose reverse proxy does not rewrite paths. Requests for targets bypass Express.
+// The token handler's route table and request listener. Every route has a path under /token-handler/v1, and another
+// under /token-handler for frontends whose reverse proxy does not rewrite paths. Requests for targets bypass Express.
 import type { RequestListener } from 'node:http';
 import { platformHealthChecks } from '../platform/health-checks.ts';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';

@@ -1,5 +1,5 @@
-// Tests that URN_PREFIX changes every URN: of the service, its role, tenants, the platform's upstreams, and targets
-// that are configured without a prefix.
+// Tests that URN_PREFIX changes every URN: those of the service, its role, the tenants and the platform's upstreams,
+// and those of targets that are configured without a prefix.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestAccess } from '../../test/support/access.ts';
 import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';

@@ -11,8 +11,8 @@ export interface ProviderAddresses {
   /** Returns the issuer of the realm's tokens, which is also the base URL of the realm's discovery document. */
   issuer(realm: string): URL;
   /**
-   * Returns the issuer that TENANT_ISSUERS maps to the tenant of this realm. The text equals the `iss` of the issuer's
-   * tokens.
+   * Returns the issuer that TENANT_ISSUERS maps to the tenant of this realm. The returned string equals the `iss` claim
+   * of the issuer's tokens.
    */
   mappedIssuer(realm: string): string | undefined;
   /** Returns the realm whose issuer is exactly `issuer`, or undefined if there is none. */

@@ -42,7 +42,7 @@ export interface StartOptions {
   clock?: Clock;
   /** Overrides the intervals and limits of upkeep, the background work for clients. */
   pace?: Partial<UpkeepPace>;
-  /** Overrides the intervals of the checks before the service is first ready. */
+  /** Overrides the limits of the startup checks, which run before the service is first ready. */
   startup?: Partial<StartupPace>;
 }
 

@@ -16,7 +16,7 @@ let stored: Map<string, Revision>;
 let cached: Map<string, Revision>;
 /** Number of calls of `configuration.latest`, each of which makes the catalog wait for a promise. */
 let waits: number;
-/** Owners (`core` or a tenant's id) of the documents that were read, not taken from the cache. */
+/** Owners (`core` or a tenant's id) of the documents that were read instead of taken from the cache. */
 let reads: string[];
 let asked: unknown[];
 let log: CapturedLog;

@@ -38,7 +38,7 @@ export function createRegistrationMetrics({ registry }: { registry: prom.Registr
 
 export interface LeftoverMetricsOptions {
   registry: prom.Registry;
-  /** Returns the numbers of leftovers, keyed by kind. Kinds whose number could not be read are absent. */
+  /** Returns the number of leftovers of each kind. A kind is absent if its number could not be read. */
   read(): Promise<Record<string, number>>;
 }
 

@@ -116,7 +116,7 @@ function parseClient(
   const { redirectUris, leftOut } = usableRedirectUris(parsed.data.redirectUris, rules.redirectUriRules);
   const client = { ...parsed.data, id: key, redirectUris, name: parsed.data.name ?? key, core: rules.core };
   // Accepts unknown fields, because clients of the older platform have more fields. Reports them, because an unknown
-  // field may be a misspelled known one.
+  // field may be a misspelling of a known field.
   const unknownFields = Object.keys(entry as object).filter((field) => !(field in schema.shape));
   return { client, unknownFields: [...unknownFields, ...unknownTargetFields(entry as RawEntry)], leftOut };
 }

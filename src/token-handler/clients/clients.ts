@@ -21,14 +21,14 @@ import { startUpkeep, type UpkeepPace } from './upkeep.ts';
 export interface ClientsOptions extends Foundation {
   /** HTTP agent for calls to the identity provider. */
   agent: HttpAgent;
-  /** Connections for changes of registrations. A change holds a connection while it calls the identity provider. */
+  /** Connections for changes to registrations. A change holds a connection while it calls the identity provider. */
   changePool: pg.Pool;
   pace: Partial<UpkeepPace> | undefined;
 }
 
 export type Clients = ReturnType<typeof startClients>;
 
-/** Number of connections in the pool for changes of registrations. */
+/** Number of connections in the pool for changes to registrations. */
 export const changeConnections = 4;
 
 type Pools = Pick<ClientsOptions, 'pool' | 'changePool' | 'metrics'> & {

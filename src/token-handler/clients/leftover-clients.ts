@@ -64,7 +64,7 @@ const mostListed = 100;
 /** Maximum number of leftovers that one registration tries to delete. */
 const mostDeleted = 10;
 
-/** The claim on the shared pool for statements that concern no single tenant. A claim names who uses a connection. */
+/** The pool claim of statements that belong to no single tenant. A claim names the user of a connection. */
 const background = { tenant: '', member: '' };
 
 export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {

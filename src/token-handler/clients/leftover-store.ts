@@ -52,7 +52,7 @@ export interface PendingEvent extends Leftover {
 
 export interface Claim {
   now: Date;
-  /** If the work of a claimed row is not done, the row can be claimed again from this time. */
+  /** A claimed row whose work is still not done at this time can be claimed again. */
   until: Date;
   limit: number;
 }

@@ -378,7 +378,7 @@ describe('a leftover', () => {
   });
 });
 
-/** Undoes a test's changes of the database. Runs after each test too, so that a failed test does not break others. */
+/** Undoes a test's changes to the database. Runs after each test too, so that a failed test does not break others. */
 async function repairDatabase(): Promise<void> {
   await handler.rows('DROP TRIGGER IF EXISTS refuse ON client_registrations');
   for (const table of ['registration_attempts', 'client_deletions'])

@@ -69,7 +69,7 @@ export type ChangeWork<T> = (
 
 export interface RegistrationStoreOptions {
   pool: SharedPool;
-  /** Connections for changes of registrations, which hold a connection while they call the identity provider. */
+  /** Connections for changes to registrations, which hold a connection while they call the identity provider. */
   changePool: SharedPool;
   keys: KeyRing;
   log: Logger;
@@ -120,7 +120,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       }),
     discard: (registration, attemptId, now) =>
       changePool.transaction(claimOf(registration), async (client) => {
-        // Waits for the commit of `replace`, which holds this lock. The commit may end after the connection has broken.
+        // Waits for the commit of `replace`, which holds this lock. The commit can succeed after the connection breaks.
         await lockClient(client, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
         await client.query(sql, [asJson(keys, registration), now]);

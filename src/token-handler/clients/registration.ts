@@ -46,7 +46,7 @@ export interface Registration {
 }
 
 export interface StoredRegistration extends Registration {
-  /** Each change of the registration increases the revision. Sealing its secrets with another key does not. */
+  /** Each change to the registration increases the revision, except for sealing its secrets with another key. */
   revision: number;
 }
 

@@ -34,8 +34,8 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
   /**
    * True if the client's ID tokens are signed with the algorithm of this logout token, as Back-Channel Logout 1.0,
    * section 2.4, requires. Also true while the algorithm of the client's ID tokens is unknown. If the identity provider
-   * changes the algorithm, logouts are refused until the next sign-in. A session that such a logout names continues
-   * here until its next token refresh.
+   * changes the algorithm, logouts are refused until the next sign-in. A session that such a logout names stays open in
+   * the token handler until its next token refresh.
    */
   const isUsual = async (logout: ProviderLogout) => {
     const times = await Promise.all(idTokenAlgorithms.map((name) => marks.value(algorithmMark(logout, name))));

@@ -1,6 +1,6 @@
 // Routes for logout by the person (a link that may redirect to the identity provider) and by the identity provider
 // (OpenID Connect Back-Channel Logout 1.0). A logout discards the tokens without revoking them. Revoking a refresh
-// token would make Keycloak end the single sign-on session, which may end only if the client's `keycloakLogout` is
+// token would make Keycloak end the single sign-on session, which must end only if the client's `keycloakLogout` is
 // true.
 import type { Request, Response } from 'express';
 import type { Tenants } from '../../service/auth/identity.ts';
@@ -147,10 +147,10 @@ export function backchannelRoute(options: LogoutOptions): Route {
 }
 
 /**
- * Returns a guard that verifies the logout token in the body, and limits the number of tokens. Invalid tokens are
- * counted for each client address. Valid tokens are counted for each pair of tenant and address. Tenants are separate,
- * because all of them may have the same identity provider. Addresses are separate, so that another recipient of a valid
- * token cannot use up the tenant's limit by sending the token repeatedly.
+ * Returns a guard that verifies the logout token in the body, and limits the number of tokens. Each client address has
+ * a limit for invalid tokens. Each pair of tenant and address has a limit for valid tokens. Tenants share no limit,
+ * because they may share an identity provider. Addresses share no limit, so that another recipient of a valid token
+ * cannot use up the tenant's limit by sending the token repeatedly.
  */
 function logoutTokenLimits({ verifyLogoutToken, invalidLogoutTokens, validLogoutTokens }: LogoutOptions): Guard {
   const valid = rateLimit(

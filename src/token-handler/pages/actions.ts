@@ -1,4 +1,4 @@
-// Chooses the link of a failure page: to a new sign-in, to the page's own address, or to the start page of the site.
+// Chooses the link on a failure page: to a new sign-in, to the page's own address, or to the start page of the site.
 // The link contains nothing from the address of the request. The link to a new sign-in is built from the stored attempt
 // that this browser started.
 import { callbackUrlProblem } from '../sign-in/sign-in.ts';

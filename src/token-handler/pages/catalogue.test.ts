@@ -15,7 +15,7 @@ const pathOf = (endpoint: Endpoint) => `/token-handler/v1/clients/:clientId/${en
 const routes = tokenHandlerApiRoutes();
 
 /**
- * Returns the statuses that a route documents. Adds two statuses of every route: 405 for another method, and 500 for an
+ * Returns the statuses that a route documents. Adds two statuses of every route: 405 for other methods, and 500 for an
  * unexpected error.
  */
 function statusesOf(endpoint: Endpoint): number[] {
@@ -38,7 +38,7 @@ const thrown = new Set(
     .filter((slug) => slug in problemTypes),
 );
 
-/** Problems that only other routes cause: those of proxied requests, request bodies, forms and changes of clients. */
+/** Problems that only other routes cause: those of proxied requests, request bodies, forms and changes to clients. */
 const elsewhere: ProblemSlug[] = [
   'malformed-json',
   'invalid-path',

@@ -92,7 +92,7 @@ function isImage(source: string): boolean {
 }
 
 /**
- * Parses a JSON text. Returns the settings, or the problems of the text. Returns the default settings if `json` is
+ * Parses a JSON string. Returns the settings, or the problems of the JSON. Returns the default settings if `json` is
  * undefined.
  */
 export function parsePageSettings(json: string | undefined): { settings: PageSettings } | { problems: string[] } {

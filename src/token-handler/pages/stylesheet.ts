@@ -54,7 +54,7 @@ footer { margin: 1.25rem 0 0; font-size: 1rem; }
 }
 `;
 
-/** Returns the text of the stylesheet. The colors have the form #rrggbb. */
+/** Returns the stylesheet. The colors have the form #rrggbb. */
 export function stylesheetOf({ light, dark }: PageSettings['palettes']): string {
   return `:root { color-scheme: light dark; ${variables(light)} }
 @media (prefers-color-scheme: dark) { :root { ${variables(dark)} } }${rules}`;

@@ -1,4 +1,4 @@
-// Tests races between the end of a session and all other changes of the session, on a real Redis and in memory. The
+// Tests races between the end of a session and all other changes to the session, on a real Redis and in memory. The
 // test decides when refreshes end.
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';

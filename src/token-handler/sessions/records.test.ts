@@ -13,7 +13,7 @@ const keys = createKeyRing(keyOf('one', 1));
 const data = { cookie: { originalMaxAge: null, path: '/' }, landings: [{ attempt: 'a', url: '/x' }] };
 const record = data as unknown as SessionData;
 
-/** Creates a store of texts in memory that records its calls. */
+/** Creates a store of strings in memory that records its calls. */
 function createClient() {
   const texts = new Map<string, string>();
   const calls: unknown[][] = [];

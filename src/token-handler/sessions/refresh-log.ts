@@ -1,5 +1,5 @@
 // Writes log lines about failed token refreshes. The lines contain the session's handle, but no person and no token. If
-// the session ends, the line is an audit event.
+// the failure ends the session immediately, the line is also an audit event.
 import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { RefreshOutcome, Session } from './session.ts';

@@ -8,7 +8,7 @@ import type { Session } from './session.ts';
 /** Number of realms that can use all of their slots at the same time. */
 const busyRealms = 16;
 const waiting = { total: 4_000, perTenant: 1_000, perMember: 250 };
-/** Maximum wait of a refresh for a slot, in milliseconds. The request that needs the token has given up by then. */
+/** Milliseconds that a refresh may wait for a slot. The request that needs the token has given up by then. */
 const longestWait = 15_000;
 
 /**

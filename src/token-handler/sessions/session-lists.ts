@@ -16,7 +16,7 @@ export interface SessionListsOptions {
 export const allSessions = Number.MAX_SAFE_INTEGER;
 /** Number of sessions that a list reads concurrently. */
 const concurrent = 100;
-/** After this many entries, a call reads no further ones, and returns the live sessions that it has found. */
+/** Maximum number of entries that one call reads. It then returns the live sessions found so far. */
 const mostEntries = 2_000;
 
 export class SessionLists {
@@ -29,8 +29,8 @@ export class SessionLists {
   /**
    * Returns at most `top` live sessions, latest first. `after` is the last handle of the previous page. Returns
    * undefined if the index does not know the position of `after`. Throws Problem `unavailable` if the call has read
-   * `mostEntries` entries and found no live session. The call has removed entries of ended sessions, so a later call
-   * gets further.
+   * `mostEntries` entries and found no live session. A later call then reads further entries, because this call has
+   * removed the entries of ended sessions.
    */
   async read(name: string, top: number): Promise<FoundSession[]>;
   async read(name: string, top: number, after: string | undefined): Promise<FoundSession[] | undefined>;

@@ -56,7 +56,7 @@ export interface TokenSet {
 
 /** The unencrypted fields of a session in the store. */
 export interface SessionState {
-  /** Version of the token set. Each change of the token set increases the version. */
+  /** Version of the token set. Each change to the token set increases the version. */
   version: number;
   /** Time at which the session ends even if requests continue. A refresh may postpone this time. */
   limit: number;
@@ -208,7 +208,7 @@ export function isRefreshDue({ accessIssued, accessExpiry }: TokenSet, handle: s
   return left < longest / 2 || left < longest * (1 - fractionOf(handle) / 2);
 }
 
-/** Returns a number from 0 to 1. The same text always gets the same number. */
+/** Returns a number from 0 to 1. The same string always gets the same number. */
 function fractionOf(text: string): number {
   return hash('sha256', text, 'buffer').readUInt32BE() / 2 ** 32;
 }

@@ -51,10 +51,10 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #cache = new LRUCache<string, FoundSession>(sessionCacheLimits);
-  /** The latest running read of each session. A change of the session drops this read, so its result is not cached. */
+  /** The latest running read of each session. A change to the session drops this read, so its result is not cached. */
   readonly #reads = new Map<string, symbol>();
   readonly #touchInterval: number;
-  /** Cached sessions with a recorded request. They leave the cache when the store reports this change. */
+  /** Cached sessions for which a request was recorded. They leave the cache when the store reports this request. */
   readonly #touched = new WeakSet<FoundSession>();
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
@@ -114,7 +114,7 @@ export class Sessions {
     return found && !(await this.#refresher.endIfAbandoned(found)) ? found : undefined;
   }
 
-  /** Returns a live session from the cache. The store has reported no change of this session since it was cached. */
+  /** Returns a live session from the cache. The store has reported no change to this session since it was cached. */
   cached(handle: string): FoundSession | undefined {
     const found = this.#cache.get(handle);
     return found && this.#isAlive(found) ? found : undefined;

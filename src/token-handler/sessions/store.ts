@@ -1,6 +1,6 @@
 // Defines the interface of the session store, which has two implementations: Redis, and the memory of the process. The
-// store cannot decrypt the texts that it holds. A session exists only while its tokens exist. No change creates the
-// tokens again, so an ended session stays ended.
+// store cannot decrypt the strings that it holds. A session exists only while its tokens exist. No change recreates the
+// tokens, so an ended session stays ended.
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../service/redis/redis.ts';

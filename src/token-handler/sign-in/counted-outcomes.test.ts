@@ -1,4 +1,4 @@
-// Tests how sign-ins are counted when they end: by outcome, by the page that the person sees, and for the client.
+// Tests how sign-ins are counted by outcome, by the page that the person sees, and for clients whose sign-ins fail.
 import prom from 'prom-client';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';

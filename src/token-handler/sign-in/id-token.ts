@@ -38,7 +38,7 @@ export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JW
 /** Tolerated clock difference for `exp` and `nbf`, in seconds. */
 const leeway = 5;
 /**
- * Maximum age of an ID token in seconds. The token was issued just now, by the last token request, but its `iat` may be
+ * Maximum age of an ID token in seconds. The identity provider has just issued the token, but its `iat` may be
  * backdated by minutes.
  */
 const oldest = 600;

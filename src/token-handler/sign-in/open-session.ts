@@ -114,7 +114,7 @@ export function describePerson(idToken: Claims & { sub: string }, accessToken: C
   };
 }
 
-/** Returns the value if it is a text and not empty, otherwise undefined. */
+/** Returns the value if it is a non-empty string, otherwise undefined. */
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

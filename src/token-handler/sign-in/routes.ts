@@ -1,5 +1,5 @@
 // Routes for sign-in and its callback. They start an attempt at the identity provider, and open a session from its
-// response. They never redirect the browser to another origin only because a request names this origin.
+// response. They never redirect the browser to another origin just because a request names that origin.
 import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -188,7 +188,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   const checks = { state: url.searchParams.get('state') ?? '', nonce, codeVerifier, maxAge };
   const begun = options.clock().getTime();
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
-    // openid-client has already checked the issuer of the response, even if it is an error (RFC 9207 section 2.4).
+    // openid-client has already checked the issuer, which it does even for an error response (RFC 9207 section 2.4).
     const refusal = authorizationError(failure);
     if (refusal === undefined) throw signInProblem(failure);
     return refusal;

@@ -25,7 +25,7 @@ export function callbackUrlProblem(text: string, clientId: string): string | und
 }
 
 /**
- * Returns the path of a valid URL as written, without normalization. Returns an empty text if the URL ends with the
+ * Returns the path of a valid URL as written, without normalization. Returns an empty string if the URL ends with the
  * host.
  */
 function pathOf(url: string): string {
@@ -41,7 +41,7 @@ export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, h
 }
 
 /**
- * True if the text is a path on the origin of the page. Rejects `//host` and `/\host`, because browsers read them as
+ * True if the string is a path on the origin of the page. Rejects `//host` and `/\host`, because browsers read them as
  * another host (WHATWG URL, section 4.4). Also rejects their encoded forms, because a reverse proxy may decode the path
  * once.
  */

@@ -141,7 +141,7 @@ function createExchange(addresses: ProviderAddresses, agent: Agent) {
 function takeIdToken(content: string): { idToken?: string; error?: unknown; rest: string } {
   try {
     const { id_token: idToken, ...rest } = JSON.parse(content) as { id_token?: unknown; error?: unknown };
-    // If the ID token is not a text, openid-client rejects the response.
+    // If the ID token is not a string, openid-client rejects the response.
     return typeof idToken === 'string' ? { idToken, rest: JSON.stringify(rest) } : { error: rest.error, rest: content };
   } catch {
     return { rest: content };

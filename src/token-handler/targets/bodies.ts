@@ -183,7 +183,7 @@ export class Download implements PacedBody {
 
   /**
    * Sends a piece to the client. If the client reads too slowly, returns false, and pauses the upstream until the
-   * client has read.
+   * client has read the buffered data.
    */
   write(chunk: Buffer, controller: Dispatcher.DispatchController): boolean {
     const response = this.#response;

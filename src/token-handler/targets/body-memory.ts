@@ -38,8 +38,8 @@ export function createReadAhead(): ReadAhead {
 
 /**
  * Makes V8 collect its young generation after a number of forwarded bytes. Sockets read into buffers outside V8's heap.
- * Without help, V8 frees these buffers late: at full speed, a body leaves about 70 MiB of them before V8 collects them
- * (decision 0041).
+ * Without help, V8 frees these buffers late: at full speed, a body leaves about 70 MiB of buffers before V8 collects
+ * them (decision 0041).
  */
 export interface PassingBuffers {
   /** Counts the bytes of a piece of a body. Call this for each piece that was read. */

@@ -127,7 +127,7 @@ describe('a pipelined request', () => {
       const before = logged();
       client.write(line(target, '') + second());
       await closed;
-      // The first request has ended as well: nothing of it is left behind.
+      // The first request has ended too, so the next request is not affected by it.
       await expect.poll(logged).toBeGreaterThan(before);
       upstream.answer = { pieces: ['HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine'] };
       expect((await ask()).body).toBe('mine');

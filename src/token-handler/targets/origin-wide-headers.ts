@@ -1,4 +1,4 @@
-// Lists response headers that change the browser's state for a whole origin, also for later requests. On the upstream's
+// Lists response headers that change the browser's state for a whole origin and for later requests. On the upstream's
 // own host, these headers affect only the upstream. Through a target, they would affect the frontend. `npm run docs`
 // copies the list to docs/target-headers.md.
 

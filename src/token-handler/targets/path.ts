@@ -67,7 +67,7 @@ export function upstreamPath(basePath: string, { path, query }: Omit<TargetAddre
   return `${basePath}${path}` === '' ? `/${query}` : `${basePath}${path}${query}`;
 }
 
-/** Matches paths of the characters that RFC 3986 allows, except `;` and `%`. No segment begins with a dot. */
+/** Matches paths of only those characters that RFC 3986 allows, except `;` and `%`. No segment begins with a dot. */
 const plainPath = /^(?:\/(?!\.)[\w.~!$&'()*+,=:@-]*)*$/;
 
 /** True if no server could read `path` as a different path. `path` is empty or begins with a slash. */

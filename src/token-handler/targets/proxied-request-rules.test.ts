@@ -143,7 +143,7 @@ describe('a response', () => {
     const { request, answer } = proxy.start();
     request.end();
     await proxy.upstream.waitFor(1);
-    // Fills the buffers of the kernel until a few bytes stay in the proxy. So few bytes do not pause the upstream.
+    // Fills the buffers of the kernel until a few bytes stay in the proxy, too few to pause the upstream.
     for (let sent = 0; proxy.unread() === 0; sent += 4_096) {
       piece?.();
       await expect.poll(() => proxy.noted(), { interval: 1 }).toBe(sent + 4_096);

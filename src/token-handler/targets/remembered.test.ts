@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { remembered } from './remembered.ts';
 
-/** Returns a function that caches decisions, and the list of texts for which a decision was made without the cache. */
+/** Returns a function that caches decisions, and the list of strings that were not found in the cache. */
 function deciding(most = 2, longest = 3) {
   const decided: string[] = [];
   const decide = (text: string) => {

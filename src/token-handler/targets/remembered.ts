@@ -1,14 +1,14 @@
-// Caches decisions about texts that clients and upstreams choose. Caches only a limited number of short texts, because
-// anyone could otherwise fill the memory. For any other text, each call makes the decision again.
+// Caches decisions about strings that clients and upstreams choose. Caches only a limited number of short strings,
+// because anyone could otherwise fill the memory. For any other string, each call makes the decision again.
 
 export interface RememberedLimits {
-  /** Maximum number of cached texts. */
+  /** Maximum number of cached strings. */
   most: number;
-  /** Maximum length of a cached text. */
+  /** Maximum length of a cached string. */
   longest: number;
 }
 
-/** Returns a function that calls `decide` only once for each text while the text is cached. */
+/** Returns a function that calls `decide` only once for each string while the string is cached. */
 export function remembered<T>(decide: (text: string) => T, { most, longest }: RememberedLimits): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {

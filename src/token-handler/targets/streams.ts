@@ -36,7 +36,7 @@ export interface StreamLimits {
   total: number;
 }
 
-/** One person may have this many times as many open streams as one session. */
+/** The stream limit of a person is the stream limit of a session times this number. */
 const sessionsOfPerson = 4;
 
 export interface StreamsOptions extends StreamLimits {

@@ -134,7 +134,7 @@ export const untrustedHeaders: readonly UntrustedHeaders[] = [
 // Matches a header name (a token, RFC 9110 section 5.6.2). A `*` is allowed only at the end, as a wildcard.
 const patternForm = /^[!#$%&'+.^_`|~\da-z-]+\*?$/i;
 
-/** True if a text is the name of a header, with or without a trailing `*`. */
+/** True if a string is the name of a header, with or without a trailing `*`. */
 export function isHeaderPattern(text: string): boolean {
   return patternForm.test(text);
 }

@@ -30,7 +30,7 @@ const waiter = { beginWait: () => new AbortController().signal };
 
 const twoForUpstreams = { total: 2, perTenant: 1 };
 
-/** Looks up hosts in one thread more than upstreams may use. */
+/** Creates connections. The simulated system has one lookup thread more than upstreams may use. */
 function start(answers: Record<string, Answer>, slots = { total: 1, perTenant: 1 }) {
   const refusals: string[] = [];
   const onRefused = (reason: string) => void refusals.push(reason);
@@ -94,7 +94,7 @@ describe('an upstream whose name servers do not respond', () => {
     const { get, system } = start({ 'silent.example': 'silent', 'well.example': '127.0.0.1' }, twoForUpstreams);
     const requests = [codeOf(get('silent.example', 'hostile'))];
     await expect.poll(() => system.running()).toBe(1);
-    // The hostile tenant has used up its share, so it waits for this lookup.
+    // The hostile tenant has used up its share of lookups, so its second request waits.
     requests.push(codeOf(get('well.example', 'hostile')));
     await delay(0);
     expect(await get('well.example', 'city')).toBe('127.0.0.1');
