@@ -15,6 +15,7 @@ import {
 import type pg from 'pg';
 import type { Logger } from '../service/operations/log.ts';
 import { withTransaction } from '../service/postgres/postgres.ts';
+import { longestStop, within } from '../service/time-limit.ts';
 import { createJobConnections } from './job-connections.ts';
 
 export interface WorkerOptions {
@@ -32,9 +33,6 @@ export interface WorkerOptions {
 export interface JobWorker {
   close(): Promise<void>;
 }
-
-/** Milliseconds within which the workers must stop. The process must release all its resources within 5 s. */
-const longestStop = 3_000;
 
 /** Creates the job tables under an advisory lock, so that several processes can start concurrently. */
 export async function migrateJobs(pool: pg.Pool, log: Logger): Promise<void> {
@@ -114,7 +112,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
       const stopped = runner?.stop().catch((error: unknown) => log.warn({ err: error }, 'job worker failed to stop'));
       // The wait is limited, because the library retries for minutes while the database is down. Another process takes
       // over the remaining jobs.
-      await Promise.race([Promise.all([stopped, running]), delay(longestStop, undefined, { ref: false })]);
+      await within(Promise.all([stopped, running]), longestStop, undefined);
       connections.close();
       await forgetPools(pool, [...alive]).catch(() => undefined);
     },

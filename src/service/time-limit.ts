@@ -1,5 +1,8 @@
 // Limits how long a caller waits for a promise. The work itself continues.
 
+/** Milliseconds for which a stop waits for background work. The process must release all its resources within 5 s. */
+export const longestStop = 3_000;
+
 /**
  * Returns the result of `work`, or `late` if the work takes longer than `milliseconds`. If `late` is an Error, it is
  * thrown.

@@ -15,20 +15,23 @@ afterEach(async () => {
   server.close();
 });
 
+/** A timeout that a response meets even on a busy machine. */
+const patient = 30_000;
+
 /** Calls a form service that responds with `respond`. Returns the error of the call. */
-async function failureOf(respond: RequestListener): Promise<unknown> {
+async function failureOf(respond: RequestListener, timeoutMs = 300): Promise<unknown> {
   server = createServer(respond).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
-  return callAt((server.address() as AddressInfo).port);
+  return callAt((server.address() as AddressInfo).port, timeoutMs);
 }
 
-async function callAt(port: number): Promise<unknown> {
+async function callAt(port: number, timeoutMs = patient): Promise<unknown> {
   api = createFormApi({
     baseUrl: () => `http://127.0.0.1:${port}`,
     account: { token: async () => 'token', renew: async (token) => token },
     log: captureLog().log,
     metrics: createMetrics(),
-    timeoutMs: 300,
+    timeoutMs,
   });
   const context = { locals: { forwarded: { address: 'unknown' }, scope: {} } } as unknown as HttpResponse;
   return api.call({ method: 'POST', path: '/forms', tenantId: 'urn:example', body: '{}', context }).then(
@@ -60,7 +63,7 @@ it.each<[string, RequestListener]>([
   ['misses another service', problem(502, 'dependency-failed')],
   ['rejects the account', problem(401, 'unauthorized')],
 ])('a call has had no effect if the form service %s', async (_how, respond) => {
-  expect(await failureOf(respond)).not.toBeInstanceOf(UnansweredCall);
+  expect(await failureOf(respond, patient)).not.toBeInstanceOf(UnansweredCall);
 });
 
 it('a call has had no effect if no connection was made', async () => {
@@ -76,8 +79,10 @@ it('a call has had no effect if no connection was made', async () => {
 it('an applicant learns when a closed form opens, because the dates of the window are passed on', async () => {
   const window = { opens: '2026-09-01T06:00:00.000Z', closes: null };
   const body = { type: 'urn:formgate:problem:intake-closed', detail: 'Closed.', ...window, formId: 'hidden' };
-  const failure = await failureOf((_request, response) =>
-    response.writeHead(409, { 'content-type': 'application/problem+json' }).end(JSON.stringify(body)),
+  const failure = await failureOf(
+    (_request, response) =>
+      response.writeHead(409, { 'content-type': 'application/problem+json' }).end(JSON.stringify(body)),
+    patient,
   );
   expect(failure).toMatchObject({ slug: 'intake-closed' });
   expect((failure as Problem).members).toEqual(window);

@@ -5,7 +5,7 @@ import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
-import { within } from '../../service/time-limit.ts';
+import { longestStop, within } from '../../service/time-limit.ts';
 import type { Deliver } from './delivery.ts';
 import { inRequestOf, inSpanOf } from './delivery-scope.ts';
 import { causeOf, createOutage, type FailureLog, type Outage, sideOf, withDeadline } from './failure.ts';
@@ -203,8 +203,6 @@ function failureOf(row: ClaimedRow, error: unknown, { pace, clock, outage }: Del
 const longWalk = 1_000;
 /** Maximum pause in milliseconds after a slow claim. A nudge does not end this pause. */
 const longestPause = 5_000;
-/** Maximum wait for deliveries in milliseconds when the queue stops. The process must release its resources in 5 s. */
-const longestStop = 3_000;
 
 /** Returns a function that claims the batch after the previous one. `took` is in milliseconds. */
 function createClaims({ store, pace, clock, service, failures }: QueueOptions) {

@@ -182,6 +182,6 @@ function invalidPath(): Rejection {
   return new Rejection(
     'path',
     'invalid-path',
-    'The path has dot segments, encoded separators or other characters of no path.',
+    'The path has dot segments, encoded separators, or characters that a path must not contain.',
   );
 }

@@ -142,6 +142,22 @@ describe('saving', () => {
     await closed;
   });
 
+  it('says that the service does not accept the answers, and saves other answers immediately', async () => {
+    const script: ScriptedIntake = { definition: simple };
+    script.answers = { 'PUT data': { status: 413, body: { type: 'urn:formgate:problem:too-large' } } };
+    const { page } = await open(script, { bypassCSP: true });
+    await begin(page);
+    await page.getByLabel('Your name').fill('Too long');
+    await page.getByText('cannot be saved as they are').first().waitFor();
+    expect(await page.getByText('No connection.').count()).toBe(0);
+    expect(await faultsOf(page)).toEqual([]);
+    script.answers = {};
+    await page.getByLabel('Your name').fill('Ana');
+    // The page would repeat the refused answers only after half a minute.
+    await page.locator('[data-state=saved]').waitFor({ timeout: 20_000 });
+    await expect.poll(() => script.saved).toEqual({ data: { name: 'Ana' }, files: {} });
+  });
+
   it('asks for a code when the cookie has ended, keeps what was typed, and then saves it', async () => {
     const answers: ScriptedIntake['answers'] = { 'PUT data': { status: 401, body: {} } };
     const script: ScriptedIntake = { definition: simple, answers };
