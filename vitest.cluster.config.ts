@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { listSecondTries } from './test/support/second-tries.ts';
 import { endStalledRun } from './test/support/stalled-run.ts';
 
 /** These suites need a cluster; the other suites of the chart only render the chart. */
@@ -7,7 +8,7 @@ const withCluster = ['test/chart/{api-server,autoscaling,release}.test.ts', 'tes
 // The suites that need a cluster or its tools. `npm run test:cluster` runs them.
 export default defineConfig({
   // This limit is longer than the longest timeout of these suites.
-  plugins: [endStalledRun(1_000_000)],
+  plugins: [endStalledRun(1_000_000), listSecondTries()],
   test: {
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/log-checks.ts'],

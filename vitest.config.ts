@@ -5,7 +5,7 @@ import { withoutCluster } from './test/kubernetes/cluster-of-run.ts';
 import { withoutAllPages } from './test/pages/selection.ts';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 import { listSecondTries } from './test/support/second-tries.ts';
-import { isFullRun } from './test/support/sizes.ts';
+import { runsAllFiles } from './test/support/sizes.ts';
 import { withoutSlowFiles } from './test/support/slow-files.ts';
 import { endStalledRun } from './test/support/stalled-run.ts';
 import { leftOut } from './test/support/system-parts.ts';
@@ -20,14 +20,14 @@ export default defineConfig({
       ...['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster,incidents}/**'],
       ...[...withoutCluster(), ...withoutAllPages(), ...withoutSlowFiles(), ...leftOut()],
       // CI runs the long form of these tests: npm run test:adversary.
-      ...(isFullRun() ? ['test/adversary/**'] : []),
+      ...(runsAllFiles() ? ['test/adversary/**'] : []),
       // These tests run the code of an older version: npm run test:upgrades.
       'test/upgrades/{make-dump,side-by-side,restore}.test.ts',
       // These tests need a real Keycloak: npm run test:keycloak.
       ...(keycloakOfRun() ? [] : ['test/keycloak/{setup,trial}.test.ts']),
     ],
     globalSetup: ['test/support/global-setup.ts'],
-    setupFiles: ['test/support/leaks.ts', 'test/support/log-checks.ts'],
+    setupFiles: ['test/support/leaks.ts', 'test/support/log-checks.ts', 'test/support/page-reports.ts'],
     // Tests mostly wait for timers, sockets and processes, so there may be more workers than processors.
     maxWorkers: 4,
     sequence: { sequencer: LongFilesFirst },
@@ -39,9 +39,6 @@ export default defineConfig({
     // Other test files may keep the machine busy for longer than the default timeout of one second. A long timeout
     // costs nothing if the condition becomes true.
     expect: { poll: { timeout: 60_000 } },
-    // A test that passes only at its second try is a defect. CI reports such a test, but does not fail an unrelated
-    // change because of it.
-    retry: isFullRun() ? 1 : 0,
     testTimeout: 300_000,
     hookTimeout: 300_000,
   },

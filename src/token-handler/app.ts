@@ -103,6 +103,7 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   const mostLogouts = config.SIGN_IN_LIMIT * logoutsPerSignIn;
   const validLogoutTokens = rateLimits.local({ name: 'backchannel-logout', ...perWindow, most: mostLogouts });
   const ofAddress = { most: config.TARGET_ADDRESS_LIMIT, window: config.TARGET_WINDOW };
+  const signOutLimit = addressLimit(rateLimits.local({ name: 'sign-out', ...ofAddress }));
   const sessionsOfAddress = addressLimit(rateLimits.local({ name: 'sessions-address', ...ofAddress }));
   const ofPerson = { most: config.SESSION_REQUEST_LIMIT, window: minute };
   const browsing = { ...clients, ...signIns, tenants, relyingParty, sessions };
@@ -110,7 +111,7 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
     about: { checks: healthChecks(tokenHandler), clock },
     clients: { ...administrator, ...clients, redirectUriRules: redirectUriRules(config) },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
-    logout: { ...browsing, invalidLogoutTokens, validLogoutTokens, log },
+    logout: { ...browsing, signOutLimit, invalidLogoutTokens, validLogoutTokens, log },
     sessions: {
       ...{ ...administrator, ...targets.guards, tenants, seenSession: seenSession(sessions), sessions },
       logouts: signIns.logouts,

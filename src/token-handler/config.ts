@@ -138,7 +138,7 @@ const targetFields = {
     'Proxied requests that all pods together allow one session in TARGET_WINDOW',
   ),
   TARGET_ADDRESS_LIMIT: integer(6_000, { min: 1 }).describe(
-    'Proxied requests that all pods together allow one client address in TARGET_WINDOW; requests to list and end sessions have the same limit, and are counted separately',
+    'Proxied requests that all pods together allow one client address in TARGET_WINDOW; requests to list and end sessions, and sign-outs, have the same limit, and are counted separately',
   ),
   TARGET_WINDOW: isoDuration('PT1M', { max: 'PT1H', positive: true }).describe(
     'Length of the window in which TARGET_SESSION_LIMIT and TARGET_ADDRESS_LIMIT count',

@@ -75,6 +75,7 @@ export function tokenHandlerApiRoutes(): Route[] {
     },
     logout: {
       browserSession: browser,
+      signOutLimit: addressLimit(limiter('sign-out')),
       invalidLogoutTokens: addressLimit(limiter('invalid-logout-tokens')),
       validLogoutTokens: limiter('backchannel-logout'),
     },

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 
 const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const missing =
@@ -10,6 +10,9 @@ const missing =
 
 /** Milliseconds for a start, a navigation or an action. The default of 30 s is too short on a busy machine. */
 const patience = 90_000;
+
+/** Failed requests of each open browser context: at most the last ten, as texts. */
+const failures = new Map<BrowserContext, string[]>();
 
 /** Starts Chromium with the additional command-line switches `more`. The caller closes the browser. */
 export async function launchChromium(more: readonly string[] = []): Promise<Browser> {
@@ -21,9 +24,40 @@ export async function launchChromium(more: readonly string[] = []): Promise<Brow
   browser.newContext = async (options) => {
     const context = await newContext(options);
     context.setDefaultTimeout(patience);
+    recordFailures(context);
     return context;
   };
   return browser;
+}
+
+function recordFailures(context: BrowserContext): void {
+  const failed: string[] = [];
+  const record = (text: string) => {
+    failed.push(text);
+    if (failed.length > 10) failed.shift();
+  };
+  failures.set(context, failed);
+  context.on('close', () => failures.delete(context));
+  context.on('response', (response) => {
+    if (response.status() >= 400) record(`${response.status()} ${response.request().method()} ${response.url()}`);
+  });
+  context.on('requestfailed', (request) =>
+    record(`${request.failure()?.errorText} ${request.method()} ${request.url()}`),
+  );
+}
+
+/** Returns a text for each open page: its address, its accessibility tree, and the failed requests of its context. */
+export async function reportsOfPages(): Promise<string[]> {
+  const reports = [...failures].flatMap(([context, failed]) =>
+    context.pages().map(async (page) => {
+      const text = await page
+        .locator('body')
+        .ariaSnapshot({ timeout: 1_000 })
+        .catch((error: Error) => error.message);
+      return [`${page.url()} shows:`, text, ...failed.map((line) => `failed request: ${line}`)].join('\n');
+    }),
+  );
+  return Promise.all(reports);
 }
 
 /** Returns the violations that axe finds in a page, as texts. Create the page's context with `bypassCSP`. */

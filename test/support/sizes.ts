@@ -1,6 +1,7 @@
 // The sizes of all tests that repeat something many times. `npm test` uses the short sizes, which still exercise every
-// rule. `TEST_SIZES=full` chooses the full sizes, as .ci/run does. A variable with the name of a size overrides only
-// that size: `TENANTS=5000 npx vitest run test/faults/token-handler-tenants.test.ts`.
+// rule. `TEST_SIZES=full` chooses the full sizes, as `.ci/run full` does. `TEST_SIZES=all` runs all test files with the
+// short sizes, as .ci/run does. A variable with the name of a size overrides only that size:
+// `TENANTS=5000 npx vitest run test/faults/token-handler-tenants.test.ts`.
 
 const sizes = {
   /** Tenants that are added to a token handler while it runs. */
@@ -41,7 +42,11 @@ const sizes = {
 type SizeName = keyof typeof sizes;
 
 /** True if this run uses the full sizes. */
-export const isFullRun = (env: NodeJS.ProcessEnv = process.env): boolean => env.TEST_SIZES === 'full';
+const isFullRun = (env: NodeJS.ProcessEnv = process.env): boolean => env.TEST_SIZES === 'full';
+
+/** True if this run includes the slow test files. */
+export const runsAllFiles = (env: NodeJS.ProcessEnv = process.env): boolean =>
+  isFullRun(env) || env.TEST_SIZES === 'all';
 
 /** Returns the size `name` of this run: a positive integer. Throws if the environment contains an invalid one. */
 export function sizeOf(name: SizeName, env: NodeJS.ProcessEnv = process.env): number {

@@ -12,6 +12,7 @@ it('the slow files exist, and each is listed once', () => {
 it.each([
   ['npm test', [], {}, slowFiles.length],
   ['with reporters', ['--reporter=default', '--outputFile.json=x.json'], {}, slowFiles.length],
+  ['with all files', ['--reporter=default'], { TEST_SIZES: 'all' }, 0],
   ['with full sizes', ['--reporter=default'], { TEST_SIZES: 'full' }, 0],
   ['that names a file', ['test/faults/crash.test.ts'], {}, 0],
   ['that names a folder', ['src/forms', '--reporter=default'], {}, 0],

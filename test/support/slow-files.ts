@@ -1,6 +1,6 @@
 // The test files that take 12 s or more on two processors. `npm test` leaves them out, so that it ends within minutes.
-// `TEST_SIZES=full npm test` runs them first, as .ci/run does, and a run that names files or tests includes all files.
-import { isFullRun } from './sizes.ts';
+// `TEST_SIZES=all npm test` runs them first, as .ci/run does, and a run that names files or tests includes all files.
+import { runsAllFiles } from './sizes.ts';
 
 /** In this order, files that mostly compute alternate with files that mostly wait. */
 export const slowFiles = [
@@ -64,9 +64,7 @@ export function withoutSlowFiles(
   env: NodeJS.ProcessEnv = process.env,
 ): string[] {
   const namesTests = args.some((argument) => !argument.startsWith('-') || argument.startsWith('-t'));
-  if (isFullRun(env) || namesTests) return [];
-  process.stderr.write(
-    `${slowFiles.length} slow test files are left out. TEST_SIZES=full npm test runs all of them.\n`,
-  );
+  if (runsAllFiles(env) || namesTests) return [];
+  process.stderr.write(`${slowFiles.length} slow test files are left out. TEST_SIZES=all npm test runs all of them.\n`);
   return slowFiles;
 }

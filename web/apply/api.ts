@@ -82,7 +82,10 @@ interface Request {
 
 export function createApi(tenant: string) {
   const base = `/apply/api/tenants/${encodeURIComponent(tenant)}`;
-  const send = (path: string, request: Request = {}) => call(`${base}${path}`, request);
+  const send = (path: string, request: Request = {}) => {
+    const isRepeatable = request.method === undefined || request.headers?.['Idempotency-Key'] !== undefined;
+    return (isRepeatable ? callRepeatedly : call)(`${base}${path}`, request);
+  };
   const form = (id: string) => `/forms/${encodeURIComponent(id)}`;
   return {
     definition: async (id: string): Promise<Definition> =>
@@ -135,6 +138,29 @@ export function endOf({ status, type }: ApiProblem): EndReason | undefined {
   if (status === 404 || status === 410) return 'gone';
   if (status !== 409) return undefined;
   return type === 'form-locked' ? 'locked' : type === 'form-not-draft' ? 'submitted' : undefined;
+}
+
+/** Milliseconds before each repetition of a request. */
+const pauses = [1_000, 3_000];
+/** In milliseconds. If the service asks for a longer pause, the person reads the problem instead of waiting for longer. */
+const longestPause = 5_000;
+
+/**
+ * Sends a request that has the same effect however often it is sent. Repeats it if the service is busy or restarts, so
+ * that the person does not notice. Throws ApiProblem.
+ */
+async function callRepeatedly(url: string, request: Request): Promise<Response> {
+  for (const pause of pauses) {
+    try {
+      return await call(url, request);
+    } catch (error) {
+      if (!(error instanceof ApiProblem) || ![502, 503, 504].includes(error.status)) throw error;
+      const { retryAfterMs = 0 } = error;
+      if (retryAfterMs > longestPause) throw error;
+      await new Promise((done) => setTimeout(done, Math.max(pause, retryAfterMs)));
+    }
+  }
+  return call(url, request);
 }
 
 /** Sends a request. Throws ApiProblem, whose status is 0 if there was no response. */

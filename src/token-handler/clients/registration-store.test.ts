@@ -444,6 +444,22 @@ describe('key rotation', () => {
     expect(deletion && openToken(createKeyRing(second), deletion)).toBe('canary-token');
   });
 
+  it('reaches a readable registration among more unreadable ones than a pass reads', async () => {
+    await replace();
+    await pool.query(
+      `INSERT INTO client_registrations SELECT (r).* FROM (
+         SELECT jsonb_populate_record(t, jsonb_build_object('client_id', 'lost-' || n, 'oidc_client_id', 'lost-' || n,
+           'client_secret', 'gone.x', 'registration_access_token', 'gone.x')) AS r
+         FROM client_registrations t, generate_series(1, 1500) n) AS lost`,
+    );
+    const both = leftoversWith(`${second},${first}`);
+    let resealed = 0;
+    // A pass misses the registration with a probability of 1/3.
+    for (let passes = 0; resealed === 0 && passes < 40; passes += 1) ({ resealed } = await both.reseal());
+    expect(resealed).toBe(1);
+    expect(await find(second)).toMatchObject({ clientSecret: 'canary-secret' });
+  });
+
   it('without the key of a registration leads to a 503, a log line that names the client, and a count in the metrics', async () => {
     await replace();
     await expect(find(second)).rejects.toMatchObject({ status: 503 });

@@ -43,6 +43,8 @@ export interface LogoutOptions {
   verifyLogoutToken: VerifyLogoutToken;
   /** Guard that sets `request.session`. */
   browserSession: Guard;
+  /** Limits the sign-outs of one address. Counts nothing else, so that few people are ever refused to sign out. */
+  signOutLimit: Guard;
   /** Limits the invalid logout tokens of one address. */
   invalidLogoutTokens: PlainGuard;
   /** Limits the valid logout tokens for one tenant from one address. */
@@ -51,7 +53,7 @@ export interface LogoutOptions {
 }
 
 export function logoutRoute(options: LogoutOptions): Route {
-  const { browserSession } = options;
+  const { signOutLimit, browserSession } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/logout',
@@ -59,7 +61,7 @@ export function logoutRoute(options: LogoutOptions): Route {
     operationId: 'signOut',
     getHasEffects: true,
     summary: "Ends the session, and the identity provider's if the client asks for it",
-    guards: [anonymous, browserSession],
+    guards: [anonymous, signOutLimit, browserSession],
     params: clientParams,
     query: logoutQuery,
     headers: pageLanguage,

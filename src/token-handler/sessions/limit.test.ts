@@ -1,4 +1,5 @@
-// Tests the rate limits of the routes that list and end sessions: per person or account, and per client address.
+// Tests the rate limits of the routes that list and end sessions (per person or account, and per client address), and of
+// sign-outs (per client address).
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { roomInWindow } from '../../../test/support/rate-window.ts';
@@ -59,6 +60,20 @@ describe('the limits of the routes of sessions', () => {
     expect((await at('203.0.113.1', createSiteBrowser())).status).toBe(429);
     expect((await at('203.0.113.1')).status).toBe(429);
     expect((await at('203.0.113.2')).status).toBe(200);
+  });
+
+  it('an address over the limit of sign-outs gets 429, however often it lists sessions, and other addresses do not', async () => {
+    await start({ TARGET_SESSION_LIMIT: '2', TARGET_ADDRESS_LIMIT: '2', TARGET_WINDOW: 'PT1M' });
+    const { browser } = await world.signIn();
+    const listOf = (address: string) => world.sessions(browser, { 'X-Forwarded-For': address });
+    const signOut = async (address: string, by = createSiteBrowser()) =>
+      (await by.request(world.clientUrl('logout'), { headers: { 'X-Forwarded-For': address } })).status;
+    for (let call = 0; call < 3; call += 1) await listOf('203.0.113.1');
+    expect(await Promise.all([signOut('203.0.113.1'), signOut('203.0.113.1')])).toEqual([302, 302]);
+    expect(await signOut('203.0.113.1', browser)).toBe(429);
+    expect((await listOf('203.0.113.2')).status).toBe(200);
+    expect(await signOut('203.0.113.2', browser)).toBe(302);
+    expect((await listOf('203.0.113.2')).status).toBe(401);
   });
 
   it('by default, leave room for three times as many reads as 100 tabs that each poll once a minute', async () => {

@@ -14,6 +14,7 @@ import { launchChromium } from '../../support/chromium.ts';
 import { type ListeningApp, startApp } from '../../support/listening-app.ts';
 import { faultsOf, openPage } from '../applicant-world.ts';
 import { type ScriptedIntake, scriptedForm, scriptIntake } from '../scripted-intake.ts';
+import { viewsOfRun } from '../selection.ts';
 
 const isWriting = process.env.FORMGATE_WRITE_SCREENS !== undefined;
 const index = join(screensFolder, 'applicant.md');
@@ -194,7 +195,7 @@ afterAll(async () => {
   await app?.close();
 });
 
-describe.each(views)('no violation that axe finds, and nothing wider than the screen, $name', (view) => {
+describe.each(viewsOfRun(views))('no violation that axe finds, and nothing wider than the screen, $name', (view) => {
   it.each(screens)('$title', async ({ name, fragment, script: more, prepare }) => {
     const file = join(screensFolder, `${name}-${view.name}.png`);
     const { colorScheme, viewport } = view;

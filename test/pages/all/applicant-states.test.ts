@@ -14,6 +14,7 @@ import { launchChromium } from '../../support/chromium.ts';
 import { type ListeningApp, startApp } from '../../support/listening-app.ts';
 import { faultsOf, openPage } from '../applicant-world.ts';
 import { type ScriptedIntake, scriptedForm, scriptIntake } from '../scripted-intake.ts';
+import { viewsOfRun } from '../selection.ts';
 
 let app: ListeningApp;
 let browser: Browser;
@@ -118,6 +119,38 @@ describe('errors', () => {
     await expect
       .poll(() => page.locator('.field .error').allTextContents())
       .toEqual(['Error: Check your answer for “Your name”']);
+  });
+});
+
+describe('a busy service', () => {
+  /** Lets the first starts of a draft fail, with these headers each. Returns the idempotency keys of all starts. */
+  async function failStarts(page: Page, headers: Record<string, string>[]): Promise<(string | undefined)[]> {
+    const keys: (string | undefined)[] = [];
+    await page.route('**/forms', (route) => {
+      const failure = headers[keys.length];
+      keys.push(route.request().headers()['idempotency-key']);
+      return failure ? route.fulfill({ status: 503, headers: failure }) : route.fallback();
+    });
+    return keys;
+  }
+
+  it('starts one draft, without a word to the person', async () => {
+    const { page } = await open({ definition: simple });
+    const keys = await failStarts(page, [{}, { 'Retry-After': '2' }]);
+    await begin(page);
+    expect(keys).toHaveLength(3);
+    expect(new Set(keys).size).toBe(1);
+  });
+
+  it('that asks for a long pause is named at once', async () => {
+    const { page } = await open({ definition: simple });
+    const keys = await failStarts(page, [{ 'Retry-After': '30' }]);
+    await page.getByLabel('Your email address').fill('ana@example.org');
+    await page.getByRole('button', { name: 'Start now' }).click();
+    await page.getByRole('heading', { name: 'There is a problem' }).waitFor();
+    expect(keys).toHaveLength(1);
+    await page.getByRole('button', { name: 'Start now' }).click();
+    await page.getByRole('button', { name: 'Continue' }).waitFor();
   });
 });
 
@@ -624,7 +657,7 @@ const views = [
   { name: '200 %', colorScheme: 'light', viewport: { width: 640, height: 480 }, zoom: 2 },
 ] as const;
 
-describe.each(views)('every page, $name', ({ colorScheme, viewport, zoom }) => {
+describe.each(viewsOfRun(views))('every page, $name', ({ colorScheme, viewport, zoom }) => {
   it('has no violation that axe finds, and fits the screen', async () => {
     const answers = {
       'GET data': {

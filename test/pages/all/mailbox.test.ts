@@ -12,6 +12,7 @@ import { createMailboxRoutes } from '../../../dev/mailbox/routes.ts';
 import { systemClock } from '../../../src/service/clock.ts';
 import { launchChromium } from '../../support/chromium.ts';
 import { faultsOf } from '../applicant-world.ts';
+import { viewsOfRun } from '../selection.ts';
 
 let directory: string;
 let mailbox: Mailbox;
@@ -52,7 +53,7 @@ const views = [
   { name: 'phone', colorScheme: 'light', viewport: { width: 320, height: 640 } },
 ] as const;
 
-describe.each(views)('the mailbox in the view $name', ({ colorScheme, viewport }) => {
+describe.each(viewsOfRun(views))('the mailbox in the view $name', ({ colorScheme, viewport }) => {
   async function open(): Promise<Page> {
     // The context bypasses the pages' policy, because the policy forbids scripts such as axe.
     const context = await browser.newContext({ colorScheme, viewport, bypassCSP: true, reducedMotion: 'reduce' });

@@ -20,6 +20,7 @@ import { until } from '../../support/until.ts';
 import { type WarnedDraft, warnedDraft } from '../../support/warned-draft.ts';
 import { faultsOf } from '../applicant-world.ts';
 import { type ConsoleWorld, startConsoleWorld } from '../console-world.ts';
+import { viewsOfRun } from '../selection.ts';
 
 const isWriting = process.env.FORMGATE_WRITE_SCREENS !== undefined;
 const index = join(screensFolder, 'other.md');
@@ -48,23 +49,26 @@ afterAll(async () => {
 
 const addressOf = ({ path, link }: OtherScreen) => (link ? draft[link] : world.url + path);
 
-describe.each(otherViews)('no violation that axe finds, and nothing wider than the screen, $name', (view) => {
-  it.each(otherScreens)('$title', async (screen) => {
-    const { colorScheme, viewport } = view;
-    const context = await browser.newContext({
-      ...{ colorScheme, viewport, bypassCSP: true, reducedMotion: 'reduce', locale: 'en-CA', timezoneId: 'UTC' },
+describe.each(viewsOfRun(otherViews))(
+  'no violation that axe finds, and nothing wider than the screen, $name',
+  (view) => {
+    it.each(otherScreens)('$title', async (screen) => {
+      const { colorScheme, viewport } = view;
+      const context = await browser.newContext({
+        ...{ colorScheme, viewport, bypassCSP: true, reducedMotion: 'reduce', locale: 'en-CA', timezoneId: 'UTC' },
+      });
+      onTestFinished(() => context.close());
+      const page = await context.newPage();
+      await page.goto(addressOf(screen));
+      await shown(page);
+      await screen.prepare?.(page);
+      const file = join(screensFolder, fileOfOther(screen.name, view));
+      if (isWriting) writeFileSync(file, await pictureOf(page));
+      expect(existsSync(file)).toBe(true);
+      if (screen.checkedIn === undefined) expect(await faultsOf(page)).toEqual([]);
     });
-    onTestFinished(() => context.close());
-    const page = await context.newPage();
-    await page.goto(addressOf(screen));
-    await shown(page);
-    await screen.prepare?.(page);
-    const file = join(screensFolder, fileOfOther(screen.name, view));
-    if (isWriting) writeFileSync(file, await pictureOf(page));
-    expect(existsSync(file)).toBe(true);
-    if (screen.checkedIn === undefined) expect(await faultsOf(page)).toEqual([]);
-  });
-});
+  },
+);
 
 async function pictureOf(page: Page): Promise<Buffer> {
   const [width = 0, whole = 0] = await page.evaluate<number[]>('[innerWidth, document.documentElement.scrollHeight]');

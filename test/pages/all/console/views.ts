@@ -9,11 +9,12 @@ import { screensFolder } from '../../../screens/screen-index.ts';
 import { smallPng } from '../../../screens/small-png.ts';
 import type { ConsoleSuite } from '../../console-suite.ts';
 import { findFaults, settled } from '../../console-world.ts';
+import { viewsOfRun } from '../../selection.ts';
 
 const isWriting = process.env.FORMGATE_WRITE_SCREENS !== undefined;
 
 export function testViews(suite: ConsoleSuite): void {
-  describe.each(consoleViews)('in the view $name', (view) => {
+  describe.each(viewsOfRun(consoleViews))('in the view $name', (view) => {
     it('has no violations, fits the screen, and keeps its header at 200 % text', { timeout: 240_000 }, async () => {
       const { colorScheme, viewport } = view;
       const own = await suite.world.context({
