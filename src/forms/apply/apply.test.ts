@@ -88,10 +88,10 @@ describe('the applicant’s path', () => {
   it('shows what is missing with pointers into the data', async () => {
     const page = browser();
     const { id, etag } = await page.start();
-    await page.save(id, { age: -1 }, etag);
+    await page.save(id, { name: 'Ana', age: -1 }, etag);
     const answer = await page.ask('POST', `/forms/${id}/submission`, { headers: { 'idempotency-key': randomUUID() } });
     expect(answer.status).toBe(400);
-    expect(answer.body.errors).toEqual(expect.arrayContaining([expect.objectContaining({ pointer: '/data/age' })]));
+    expect(answer.body.errors).toEqual([expect.objectContaining({ pointer: '/data/age' })]);
   });
 
   it('keeps numbers and the order of members as they were sent', async () => {
