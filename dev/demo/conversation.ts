@@ -39,7 +39,7 @@ const secretHeaders = new Set(['authorization', 'x-form-code', 'x-xsrf-token']);
 const secretParameters = /\b(code|state|nonce|code_challenge|session_state)=([^&]*)/g;
 const longestText = 72;
 
-/** Creates a conversation with the server at `baseUrl`. The printed lines have colors only if stdout is a terminal. */
+/** Creates a conversation with the server at `baseUrl`. The printed lines have colours only if stdout is a terminal. */
 export function createConversation(baseUrl: string, print: (line: string) => void): Conversation {
   const style = (format: Parameters<typeof styleText>[0], text: string) =>
     styleText(format, text, { stream: process.stdout });

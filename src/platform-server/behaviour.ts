@@ -16,7 +16,7 @@ export interface Behaviour {
   /** Returns the store from which the event service and the notification service read their configuration. */
   consumerReads(store: ConfigurationStore): Pick<ConfigurationStore, 'latestOfBoth' | 'members'>;
   changes(options: ChangeOptions, changes: ConfigurationChanges): ConfigurationChanges;
-  /** Returns the key by which a repeated event is recognized. */
+  /** Returns the key by which a repeated event is recognised. */
   eventKey(context: Record<string, unknown>): string | undefined;
   findOrCreate(database: Queryable): FindOrCreate;
   /** The channels to which codes can be sent. Undefined if responses do not list the channels. */

@@ -55,7 +55,7 @@ export const migrationsDirectory = programFile('src/platform-server/migrations')
 export async function startPlatformServer(options: {
   config: PlatformServerConfig;
   log: Logger;
-  /** The environment. For tests, it can select the behavior of the reference implementation. */
+  /** The environment. For tests, it can select the behaviour of the reference implementation. */
   env?: NodeJS.ProcessEnv;
   clock?: Clock;
   /** Overrides the intervals of the checks before the service is first ready. */

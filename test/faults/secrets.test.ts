@@ -164,7 +164,7 @@ describe('the personal data of a form', () => {
     expect((await readWith(id, codes.at(-1) ?? '')).status).toBe(200);
   }
 
-  /** Interrupts a save: the statement of the save is canceled while it waits for the form's row. */
+  /** Interrupts a save: the statement of the save is cancelled while it waits for the form's row. */
   async function breakPostgres(): Promise<void> {
     const client = await world.pool.connect();
     await client.query('BEGIN');

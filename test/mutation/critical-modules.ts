@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Folders with code that authorizes requests or protects secrets. */
+/** Folders with code that authorises requests or protects secrets. */
 const criticalFolders = [
   'src/token-handler/targets',
   'src/token-handler/sessions',

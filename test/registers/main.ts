@@ -1,6 +1,6 @@
 // `npm run test:registers`: runs the register suites against a configuration service that they know only by its URL.
 // The variables REGISTER_SUITE_… name this service (test/support/registers.ts). By default, it is this repository's
-// platform server in a separate process, with the behavior of the reference implementation. Arguments are passed to
+// platform server in a separate process, with the behaviour of the reference implementation. Arguments are passed to
 // vitest.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

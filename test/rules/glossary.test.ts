@@ -1,16 +1,18 @@
-// Tests that documents and chart comments use the terms of docs/glossary.md, not the terms that it replaces.
+// Tests that documents and comments use the terms of docs/glossary.md, not the terms that it replaces, and British
+// spelling.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { commentsOf, findReplacedTerms, parseGlossary } from './glossary.ts';
+import { commentsOf, commentsOfCode, findReplacedTerms, parseGlossary, spellingRows } from './glossary.ts';
 import { listFiles } from './source-files.ts';
 
 const root = join(import.meta.dirname, '../..');
 const page = readFileSync(join(root, 'docs/glossary.md'), 'utf8');
 const glossary = parseGlossary(page);
 
-// Decision records use the terms of their time, and the specifications have their own terms.
-const exempt = /^docs\/(?:glossary|specification.*)\.md$|^docs\/decisions\//;
+// Decision records use the terms of their time, and the specifications have their own terms. The lists of mutations and
+// of pictures contain names of code and texts of pages.
+const exempt = /^docs\/(?:glossary|specification.*|mutation|screens\/README)\.md$|^docs\/decisions\//;
 
 const documents = [
   { path: 'README.md', text: readFileSync(join(root, 'README.md'), 'utf8') },
@@ -20,6 +22,10 @@ const documents = [
 const chartComments = ['.yaml', '.tpl']
   .flatMap((ending) => listFiles(root, ['charts'], ending))
   .map(({ path, text }) => ({ path, text: commentsOf(text) }));
+
+const codeComments = ['.ts', '.tsx']
+  .flatMap((ending) => listFiles(root, ['src', 'reconciler', 'dev', 'web', 'test'], ending))
+  .map(({ path, text }) => ({ path, text: commentsOfCode(text) }));
 
 describe('docs/glossary.md', () => {
   it('gives each term a meaning in full sentences', () => {
@@ -33,12 +39,14 @@ describe('docs/glossary.md', () => {
   });
 });
 
-describe('documents and chart comments', () => {
-  it('contain no replaced term', () => {
-    const checked = [...documents, ...chartComments];
-    expect(checked.length).toBeGreaterThan(5);
+describe('documents and comments', () => {
+  it('contain no replaced term and no American spelling', () => {
+    const checked = [...documents, ...chartComments, ...codeComments];
+    expect(checked.length).toBeGreaterThan(1_000);
     const findings = checked.flatMap(({ path, text }) =>
-      findReplacedTerms(text, glossary).map(({ line, found, instead }) => `${path}:${line}: ${found} → ${instead}`),
+      findReplacedTerms(text, [...glossary, ...spellingRows]).map(
+        ({ line, found, instead }) => `${path}:${line}: ${found} → ${instead}`,
+      ),
     );
     expect(findings).toEqual([]);
   });
@@ -67,6 +75,11 @@ describe('the check', () => {
     const text = 'ACCESS_SERVICE_URL, "access\nservice", `access service`, access-service, access serviceable, a turn';
     expect(found(text)).toEqual([]);
     expect(found('"access\nservice" access service')).toEqual(['2: access service']);
+  });
+
+  it('finds American spelling in the comments of code, and not in the code itself', () => {
+    const code = "const color = 'gray'; // color\n/** The color\n * of `color`. */\n  // Colors.\n/* Colour */";
+    expect(findReplacedTerms(commentsOfCode(code), spellingRows).map(({ line }) => line)).toEqual([2, 4]);
   });
 
   it('reads only the comments of YAML files and templates', () => {

@@ -17,6 +17,32 @@ export interface ReplacedTerm {
   instead: string;
 }
 
+/** American spellings, each after the British one that our prose uses. */
+const spellings = [
+  ['behaviour', 'behavior'],
+  ['cancelled', 'canceled'],
+  ['catalogue', 'catalog'],
+  ['colour', 'color'],
+  ['defence', 'defense'],
+  ['initialise', 'initialize'],
+  ['labelled', 'labeled'],
+  ['neighbour', 'neighbor'],
+  ['neighbouring', 'neighboring'],
+  ['normalisation', 'normalization'],
+  ['normalise', 'normalize'],
+  ['normalised', 'normalized'],
+  ['organisation', 'organization'],
+  ['recognise', 'recognize'],
+  ['recognised', 'recognized'],
+  ['serialise', 'serialize'],
+  ['summarise', 'summarize'],
+];
+
+/** The spellings as rows of the glossary. */
+export const spellingRows: GlossaryRow[] = spellings.map(([term = '', american = '']) => ({
+  ...{ term, meaning: '', byContext: [], always: [american] },
+}));
+
 /** Returns the rows of all tables of the glossary. Throws if a table has other columns. */
 export function parseGlossary(page: string): GlossaryRow[] {
   return page
@@ -53,6 +79,14 @@ export function findReplacedTerms(prose: string, glossary: GlossaryRow[]): Repla
       ),
     )
     .sort((a, b) => a.line - b.line);
+}
+
+/** Returns the comments of a TypeScript file that have lines of their own, on these lines, without all other text. */
+export function commentsOfCode(source: string): string {
+  return source
+    .split('\n')
+    .map((line) => /^\s*(?:\/\/|\/?\*+\/?)\s?(.*)$/.exec(line)?.[1] ?? '')
+    .join('\n');
 }
 
 /** Returns the comments of a YAML file or Helm template, on their lines, and removes all other text. */

@@ -13,7 +13,7 @@ import { cookieName } from '../support/sessions.ts';
 import { fileOf, operatorExample, screenIndex, screensFolder, type View, views } from './screen-index.ts';
 import { smallPng } from './small-png.ts';
 
-/** Smooths the edges of text in gray instead of colors, which makes the pictures smaller. */
+/** Smooths the edges of text in grey instead of colours, which makes the pictures smaller. */
 const greyText = ['--disable-lcd-text'];
 
 let failed: FailedSignIns;

@@ -1,6 +1,6 @@
-// Makes a screenshot a third as large: a PNG with a palette of the 256 most frequent colors. Other colors, which occur
-// on the edges of letters, become the nearest color of the palette. Reads only PNGs as Chromium writes them: 8 bits per
-// channel, RGB or RGBA, not interlaced (PNG specification, third edition).
+// Makes a screenshot a third as large: a PNG with a palette of the 256 most frequent colours. Other colours, which
+// occur on the edges of letters, become the nearest colour of the palette. Reads only PNGs as Chromium writes them: 8
+// bits per channel, RGB or RGBA, not interlaced (PNG specification, third edition).
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
 
 const signatureLength = 8;
@@ -70,7 +70,7 @@ function chunk(type: string, data: Buffer): Buffer {
 }
 
 /**
- * Reverses the filters (PNG specification, section 9), which store each byte as its difference from neighboring bytes.
+ * Reverses the filters (PNG specification, section 9), which store each byte as its difference from neighbouring bytes.
  */
 function unfilter(data: Buffer, { width, height, size }: { width: number; height: number; size: number }): Buffer {
   const line = width * size;

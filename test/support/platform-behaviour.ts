@@ -1,14 +1,14 @@
 // How the platform server behaves in this test run. `PLATFORM_BEHAVIOUR=reference npx vitest run …` runs any suite
-// against the behavior of the reference implementation (docs/platform.md), with times that suit tests.
+// against the behaviour of the reference implementation (docs/platform.md), with times that suit tests.
 
 /**
- * True if this run chooses the behavior of the reference implementation, or runs its register suites against a real
+ * True if this run chooses the behaviour of the reference implementation, or runs its register suites against a real
  * configuration service.
  */
 export const isReferenceRun =
   process.env.PLATFORM_BEHAVIOUR === 'reference' || process.env.REGISTER_SUITE_CONFIGURATION_URL !== undefined;
 
-/** Environment variables of a platform server with its default behavior. */
+/** Environment variables of a platform server with its default behaviour. */
 export const ownBehaviour = { PLATFORM_BEHAVIOUR: 'default' };
 
 /**
@@ -21,7 +21,7 @@ export const referenceBehaviour = {
   REFERENCE_EVENT_TIME: 'PT0.01S',
 };
 
-/** The part of a platform server's environment that chooses the server's behavior in this run. */
+/** The part of a platform server's environment that chooses the server's behaviour in this run. */
 export const behaviourOfRun: Record<string, string> = isReferenceRun ? referenceBehaviour : {};
 
 /**

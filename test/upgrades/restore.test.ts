@@ -1,5 +1,5 @@
 // Restores a backup after a day of work, with the unchanged commands of docs/operations.md. Forms that were deleted
-// after the backup are deleted again, ended sessions stay ended, and consumers recognize every repeated event.
+// after the backup are deleted again, ended sessions stay ended, and consumers recognise every repeated event.
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// Calls the intake application of the form service. A cookie that this script cannot read authorizes each call.
+// Calls the intake application of the form service. A cookie that this script cannot read authorises each call.
 import type { Content, EndReason, Outcome } from './saving/saver.ts';
 
 interface ProblemBody {

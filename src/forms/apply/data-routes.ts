@@ -72,7 +72,7 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
         method: 'PUT' as const,
         path: `/forms/${formId}/data`,
         tenantId,
-        // The text of both members is forwarded unparsed, because parsing and serializing could change numbers.
+        // The text of both members is forwarded unparsed, because parsing and serialising could change numbers.
         body: `{"data":${bodyText('data')},"files":${bodyText('files')}}`,
         headers: { 'if-match': requiredTag(request) },
         context: response,

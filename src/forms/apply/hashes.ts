@@ -1,4 +1,4 @@
-// Computes HMACs and digests. The intake application uses them to recognize values that it does not store.
+// Computes HMACs and digests. The intake application uses them to recognise values that it does not store.
 import { createHash } from 'node:crypto';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 

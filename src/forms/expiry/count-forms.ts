@@ -9,7 +9,7 @@ import { type FormStatus, formStatuses } from '../forms/catalogue.ts';
 export interface CountOptions {
   pool: pg.Pool;
   log: Logger;
-  /** Milliseconds after which the statement is canceled. */
+  /** Milliseconds after which the statement is cancelled. */
   limit?: number;
 }
 

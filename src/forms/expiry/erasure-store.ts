@@ -63,7 +63,7 @@ export async function skipSequences(db: Pick<pg.Pool, 'query'>): Promise<void> {
   await db.query(skipSql);
 }
 
-// A `form-deleted` row keeps its number, so that consumers recognize the event. If another row already has that number,
+// A `form-deleted` row keeps its number, so that consumers recognise the event. If another row already has that number,
 // the `form-deleted` row gets a new one. This happens if the form service ran between the restore and this statement.
 const eraseSql = `
 WITH listed AS MATERIALIZED (

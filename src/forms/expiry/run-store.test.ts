@@ -116,7 +116,7 @@ describe('the count of forms', () => {
     expect(await countForms({ pool, log, limit: 50 })).toBeUndefined();
     await blocker.query('ROLLBACK');
     blocker.release();
-    // 57014: the statement timeout canceled the statement. A lock timeout would be 55P03.
+    // 57014: the statement timeout cancelled the statement. A lock timeout would be 55P03.
     expect(lines()).toMatchObject([{ level: 'warn', msg: 'forms not counted', err: { code: '57014' } }]);
   });
 });

@@ -119,7 +119,7 @@ export interface ApplicantInput {
   language?: Language | undefined;
 }
 
-/** Masks an address so that an administrator can recognize it but not read it: `a***@example.org`, `***67`. */
+/** Masks an address so that an administrator can recognise it but not read it: `a***@example.org`, `***67`. */
 export function maskAddress({ channel, address }: Channel): string {
   if (channel === 'sms') return `***${address.slice(-2)}`;
   const at = address.lastIndexOf('@');

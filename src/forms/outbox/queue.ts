@@ -4,14 +4,16 @@
 import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
+import { newTraceparent, runInScope } from '../../service/operations/request-scope.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
 import { longestStop, within } from '../../service/time-limit.ts';
+import { runIn, startRoot } from '../../service/tracing/tracing.ts';
+import { createClaims } from './claims.ts';
 import type { Deliver } from './delivery.ts';
-import { inRequestOf, inSpanOf } from './delivery-scope.ts';
 import { causeOf, createOutage, type FailureLog, type Outage, sideOf, withDeadline } from './failure.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
-import type { ClaimedBatch, ClaimedRow, DeliveryService, DispatchedStore, Position } from './store.ts';
+import type { ClaimedRow, DeliveryService, DispatchedStore } from './store.ts';
 import type { Throttle } from './throttle.ts';
 
 /** The limits and pauses of a queue. All times are in milliseconds. */
@@ -187,6 +189,21 @@ async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<
   }
 }
 
+/** Runs `work` so that its calls and log lines have the id of the request that wrote the row. */
+function inRequestOf<T>({ requestId }: ClaimedRow, work: () => Promise<T>): Promise<T> {
+  if (requestId === null) return work();
+  return runInScope({ requestId, traceparent: newTraceparent(requestId) }, work);
+}
+
+/**
+ * Runs `work` in a span with a link to the span of the request that wrote the row, if that request was traced. The span
+ * is the root of a new trace, because a delivery may happen days after the request.
+ */
+function inSpanOf<T>({ traceparent, kind }: ClaimedRow, work: () => Promise<T>): Promise<T> {
+  if (traceparent === null) return work();
+  return runIn(startRoot({ name: `deliver ${kind}`, kind: 'consumer', link: traceparent }), work);
+}
+
 function failureOf(row: ClaimedRow, error: unknown, { pace, clock, outage }: DeliveriesOptions): Outcome {
   const cause = causeOf(error);
   const refusals = row.refusals + (cause ? 1 : 0);
@@ -199,31 +216,8 @@ function failureOf(row: ClaimedRow, error: unknown, { pace, clock, outage }: Del
   return { kind: 'failed', row, refusals, notBefore: new Date(clock().getTime() + delay) };
 }
 
-/** Milliseconds for which claims continue from the previous position. Then a claim starts again at the oldest row. */
-const longWalk = 1_000;
 /** Maximum pause in milliseconds after a slow claim. A nudge does not end this pause. */
 const longestPause = 5_000;
-
-/** Returns a function that claims the batch after the previous one. `took` is in milliseconds. */
-function createClaims({ store, pace, clock, service, failures }: QueueOptions) {
-  let after: Position | undefined;
-  let began = 0;
-  return async (limit: number, held: string[]): Promise<ClaimedBatch & { took: number; fromOldest: boolean }> => {
-    const started = performance.now();
-    const fromOldest = !after;
-    if (fromOldest) began = started;
-    let batch: ClaimedBatch = { rows: [], end: undefined };
-    try {
-      batch = await store.claim({ service, limit, now: clock(), lease: pace.lease, after, held });
-      failures.ended('postgres');
-    } catch (error) {
-      failures.failed('postgres', error);
-      await sleep(Math.min(pace.poll.max, 1_000));
-    }
-    after = batch.rows.length === limit && started - began < longWalk ? batch.end : undefined;
-    return { ...batch, fromOldest, took: performance.now() - started };
-  };
-}
 
 /** Creates a wait that a notification ends early. A notification that arrives before the wait also ends it. */
 function createSignal() {

@@ -1,4 +1,4 @@
-// Tests that a tenant whose rows always fail does not delay the rows of other tenants. Postgres, the platform clients
+// Tests that neither rows that always fail nor a backlog of one tenant delay the rows of other tenants. Postgres, the platform clients
 // and the HTTP server are real. The waits after failures are those of production.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -115,4 +115,33 @@ it('events of a tenant arrive within a moment while the definitions of another t
   });
   await sleep(500);
   expect(Math.max(...(await attemptsBefore(good, 10)))).toBeLessThanOrEqual(mostAttempts);
+});
+
+it('events of a tenant arrive long before another tenant’s backlog has been delivered', async () => {
+  const backlog = 12_000;
+  await database.pool.query(
+    `WITH added AS (
+       INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer,
+         anonymous_applicant, one_per_applicant, last_accessed, applicant)
+       SELECT gen_random_uuid(), $1, 'permit', 'Draft', now(), '{"id":"s","name":"Intake"}', 'core', true, false, now(),
+         '{"channels":[]}' FROM generate_series(1, $2) RETURNING id)
+     INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+     SELECT id, $1, 'form-created', '{"definitionId":"permit","actor":{"id":"s","name":"Intake"}}', now(), now()
+     FROM added`,
+    [bad, backlog],
+  );
+  start();
+  await expect.poll(() => delivered.size).toBeGreaterThan(200);
+  const before: number[] = [];
+  for (let row = 0; row < 3; row += 1) {
+    const form = await database.addForm({ tenantId: good });
+    const at = delivered.size;
+    await database.addRow(form, 'form-created');
+    await expect.poll(() => delivered.has(form), { timeout: 60_000, interval: 5 }).toBe(true);
+    before.push([...delivered.keys()].indexOf(form) - at);
+  }
+  process.stdout.write(`events of the backlog before each event: ${before.join(', ')}\n`);
+  // In the order of their arrival, the first event would wait for almost the whole backlog.
+  expect(before[0]).toBeLessThan(backlog / 2);
+  expect(await database.undelivered()).toBeGreaterThan(0);
 });

@@ -1,4 +1,4 @@
-// The per-register lock. It serializes the changes of a register across replicas, because the configuration service has
+// The per-register lock. It serialises the changes of a register across replicas, because the configuration service has
 // no compare-and-set operation. The lock is a transaction-level advisory lock, so it also works behind a PgBouncer in
 // transaction mode. Each change uses a connection of a pool that form requests do not use. The deadline of a change
 // includes its wait for the lock.

@@ -18,7 +18,7 @@ export interface StoredEvent extends NewEvent {
   id: string;
 }
 
-/** Returns the key by which a repeated event is recognized. Undefined if the sender gave none. */
+/** Returns the key by which a repeated event is recognised. Undefined if the sender gave none. */
 export function idempotencyKey(context: Record<string, unknown>): string | undefined {
   const key = context.idempotencyKey;
   return typeof key === 'string' && key !== '' ? key : undefined;

@@ -20,7 +20,7 @@ const columns = 'sequence, id, tenant, namespace, name, occurred, correlation_id
 
 export type EventStore = ReturnType<typeof createEventStore>;
 
-/** `keyOf` returns the key by which a repeated event is recognized. */
+/** `keyOf` returns the key by which a repeated event is recognised. */
 export function createEventStore(database: Queryable, keyOf: typeof idempotencyKey = idempotencyKey) {
   async function rowsOf(sql: string, values: unknown[]): Promise<StoredEvent[]> {
     return (await database.query<EventRow>(sql, values)).rows.map(toEvent);

@@ -136,7 +136,7 @@ function escapedThroughout(source: string): hbs.AST.Program {
   return program;
 }
 
-/** The colors have a contrast of at least 7:1. The styles are inline, because mail programs drop stylesheets. */
+/** The colours have a contrast of at least 7:1. The styles are inline, because mail programs drop stylesheets. */
 const styles = {
   body: 'margin: 0; padding: 24px; background: #ffffff; color: #1a1f27; font: 16px/1.5 system-ui, sans-serif',
   main: 'max-width: 600px; margin: 0 auto',

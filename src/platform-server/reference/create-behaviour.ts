@@ -13,7 +13,7 @@ import type { ReferenceTimes } from './reference-times.ts';
 import { createReferenceSubscribers, prepareSubscribers } from './subscribers.ts';
 import { withReferenceDates } from './templates.ts';
 
-/** Prepares the database for the selected behavior, and returns the behavior. */
+/** Prepares the database for the selected behaviour, and returns the behaviour. */
 export async function createBehaviour(
   times: ReferenceTimes | undefined,
   { pool, clock, log }: { pool: pg.Pool; clock: Clock; log: Logger },

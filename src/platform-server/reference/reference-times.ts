@@ -1,4 +1,4 @@
-// Settings that select the behavior of the reference implementation, for tests only.
+// Settings that select the behaviour of the reference implementation, for tests only.
 import { z } from 'zod';
 import { parseConfig } from '../../service/operations/config.ts';
 import { isoDuration } from '../../service/operations/duration.ts';
@@ -13,14 +13,14 @@ const settings = z.object({
   REFERENCE_DELAY: isoDuration('PT0.02S'),
 });
 
-/** The times of the reference implementation's behavior, in milliseconds. */
+/** The times of the reference implementation's behaviour, in milliseconds. */
 export interface ReferenceTimes {
   cache: number;
   event: number;
   delay: number;
 }
 
-/** Returns undefined for this server's own behavior. Throws ConfigError for an invalid setting. */
+/** Returns undefined for this server's own behaviour. Throws ConfigError for an invalid setting. */
 export function readReference(env: NodeJS.ProcessEnv): ReferenceTimes | undefined {
   const { PLATFORM_BEHAVIOUR, REFERENCE_CACHE, REFERENCE_EVENT_TIME, REFERENCE_DELAY } = parseConfig(settings, env);
   if (PLATFORM_BEHAVIOUR === 'default') return undefined;

@@ -1,4 +1,4 @@
-// Tests the platform server with the behavior of the reference implementation: each row of the table in
+// Tests the platform server with the behaviour of the reference implementation: each row of the table in
 // docs/platform.md.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

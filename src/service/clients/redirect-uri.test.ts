@@ -1,4 +1,4 @@
-// Tests the validation and normalization of redirect URIs.
+// Tests the validation and normalisation of redirect URIs.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseRedirectUri, redirectUriRules, redirectUriSchema, rootsOf } from './redirect-uri.ts';

@@ -1,4 +1,4 @@
-// Validates and normalizes redirect URIs when a client is configured or registered. Accepts exact URIs (RFC 9700
+// Validates and normalises redirect URIs when a client is configured or registered. Accepts exact URIs (RFC 9700
 // section 2.1), and rejects a URI that two parsers could read differently. At sign-in, the identity provider decides
 // which URI a client may use.
 import { z } from 'zod';
@@ -37,7 +37,7 @@ const hostPattern = /^(?:[\w-]+(?:\.[\w-]+)*\.?|\[[\da-f:.]+\])$/;
 const dotSegment = /^\.{1,2}(?:;.*)?$/;
 
 /**
- * Returns the normalized URI, or the reason why it is invalid. A valid URI is absolute (RFC 6749 section 3.1.2), has
+ * Returns the normalised URI, or the reason why it is invalid. A valid URI is absolute (RFC 6749 section 3.1.2), has
  * the scheme http or https, and has no fragment, credentials or dot segments. It has no wildcard except the one that
  * `allowWildcardPaths` allows. Unless `allowInsecure` is set, http is allowed only for localhost, 127.0.0.1 and [::1]
  * (RFC 8252 section 7.3).
@@ -99,7 +99,7 @@ function decodeOnce(text: string): string | undefined {
 
 const example = 'https://permits.example.org/token-handler/clients/permits-web/callback';
 
-/** Returns a schema that parses a redirect URI into its normalized form. */
+/** Returns a schema that parses a redirect URI into its normalised form. */
 export function redirectUriSchema(rules: RedirectUriRules) {
   // The example belongs to the schema of the input, because the OpenAPI document describes requests.
   const given = z.string().meta({ examples: [example] });

@@ -1,4 +1,4 @@
-// Tests how client addresses are normalized, and which proxies may state the client's address.
+// Tests how client addresses are normalised, and which proxies may state the client's address.
 import { isIP } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -29,7 +29,7 @@ export function createProblemSender(metrics: Metrics): SendProblem {
 
 /** Returns the error handler to register last in an Express app. */
 export function problemHandler(metrics: Metrics, present: PresentProblem = () => undefined): ErrorRequestHandler {
-  // Express recognizes an error handler by its four parameters.
+  // Express recognises an error handler by its four parameters.
   return (error, request, response, _next) => {
     const content = (problem: Problem) => present(problem, request, response) ?? problemJson(problem, request);
     sendProblem(toProblem(error, metrics), { error, response, content });

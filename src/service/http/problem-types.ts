@@ -1,5 +1,5 @@
-// The catalog of problem types (RFC 9457): everything that a client may learn about a failure. The problem responses,
-// docs/errors.md and the pages at /problems/<slug> are built from this catalog.
+// The catalogue of problem types (RFC 9457): everything that a client may learn about a failure. The problem responses,
+// docs/errors.md and the pages at /problems/<slug> are built from this catalogue.
 
 export interface ProblemType {
   status: number;

@@ -37,7 +37,7 @@ interface Key {
 const shortestKey = 32;
 /**
  * The message key is derived from this number of bytes at the start of the nonce. The rest of the nonce is the
- * initialization vector of GCM.
+ * initialisation vector of GCM.
  */
 const saltLength = 16;
 const vectorLength = 12;

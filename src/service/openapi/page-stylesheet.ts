@@ -1,4 +1,4 @@
-// The stylesheet that all pages share: light and dark colors, type, links, visible focus. Pages add their own rules.
+// The stylesheet that all pages share: light and dark colours, type, links, visible focus. Pages add their own rules.
 import { createHash } from 'node:crypto';
 
 export const pageStylesheet = `

@@ -1,4 +1,4 @@
-// The catalog of the actions in audit events. docs/audit.md lists them.
+// The catalogue of the actions in audit events. docs/audit.md lists them.
 
 export const auditActions = {
   'form.create': { object: 'form', meaning: 'Create a form' },

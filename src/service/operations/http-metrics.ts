@@ -1,4 +1,4 @@
-// The metrics of HTTP requests. They are labeled by the pattern of the route, not by the path, which contains ids.
+// The metrics of HTTP requests. They are labelled by the pattern of the route, not by the path, which contains ids.
 import prom from 'prom-client';
 
 /** One finished request. */

@@ -1,5 +1,5 @@
 // Writes log lines as JSON. Callers must not pass a token, cookie, code, address or form data. Masking is only a second
-// line of defense.
+// line of defence.
 import pino from 'pino';
 import { systemClock } from '../clock.ts';
 import { currentScope, type RequestScope, traceIdOf } from './request-scope.ts';

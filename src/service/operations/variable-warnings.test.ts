@@ -28,7 +28,7 @@ it.each([
   ['DATABASE_URI', 'DATABASE_URL'],
   ['DATABSE_URL_FILE', 'DATABASE_URL'],
   ['CODE_LIFTIME', 'CODE_LIFETIME'],
-  // Two swaps of neighboring letters. The ordinary Levenshtein distance, which has no swaps, would be 4.
+  // Two swaps of neighbouring letters. The ordinary Levenshtein distance, which has no swaps, would be 4.
   ['COED_LIFETMIE', 'CODE_LIFETIME'],
   ['DATABASE_POOL', 'DATABASE_POOL_SIZE'],
   ['DIR_PLATFORM_CONFIG_SERVICE_V2', 'DIR_PLATFORM_CONFIGURATION_SERVICE_V2'],

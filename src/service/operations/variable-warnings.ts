@@ -87,7 +87,7 @@ function isShortened(one: string, other: string): boolean {
 
 /**
  * Returns the Damerau–Levenshtein distance in its restricted form: the number of letters to insert, delete or replace,
- * and of neighboring letters to swap. Returns infinity early if the lengths differ by more than `mostEdits`.
+ * and of neighbouring letters to swap. Returns infinity early if the lengths differ by more than `mostEdits`.
  */
 function edits(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > mostEdits) return Number.POSITIVE_INFINITY;

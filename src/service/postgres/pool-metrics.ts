@@ -1,4 +1,4 @@
-// Defines the metrics of the Postgres connection pools, labeled by the name of the pool.
+// Defines the metrics of the Postgres connection pools, labelled by the name of the pool.
 import prom from 'prom-client';
 import type { RefusalReason } from '../limits/fair-queue.ts';
 

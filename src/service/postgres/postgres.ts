@@ -147,7 +147,7 @@ export function isLockTimeout(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === lockNotAvailable;
 }
 
-/** True if Postgres ended a statement that exceeded `statement_timeout`, or that an operator canceled. */
+/** True if Postgres ended a statement that exceeded `statement_timeout`, or that an operator cancelled. */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === queryCanceled;
 }

@@ -1,5 +1,5 @@
 // Creates the spans of calls to an identity provider. The calls carry neither `traceparent` nor `X-Request-Id`: an
-// identity provider may belong to another organization, and its response may be cached for many requests (decision
+// identity provider may belong to another organisation, and its response may be cached for many requests (decision
 // 0075).
 import { callSpan, responseEnd } from './request-span.ts';
 import { currentSpan, traced } from './tracing.ts';

@@ -1,4 +1,4 @@
-// The metrics of limited workers, labeled by the name of their group.
+// The metrics of limited workers, labelled by the name of their group.
 import prom from 'prom-client';
 import type { Metrics } from '../operations/metrics.ts';
 

@@ -14,7 +14,7 @@ const place = ({ core, tenantId }: Owner) => (core ? 'core' : tenantId);
 
 let stored: Map<string, Revision>;
 let cached: Map<string, Revision>;
-/** Number of calls of `configuration.latest`, each of which makes the catalog wait for a promise. */
+/** Number of calls of `configuration.latest`, each of which makes the catalogue wait for a promise. */
 let waits: number;
 /** Owners (`core` or a tenant's id) of the documents that were read instead of taken from the cache. */
 let reads: string[];

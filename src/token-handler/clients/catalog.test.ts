@@ -57,7 +57,7 @@ beforeEach(async () => {
 });
 afterAll(() => platform.close());
 
-/** Replaces the configuration document directly at the configuration service, so the catalog's cache is not updated. */
+/** Replaces the document directly at the configuration service, so the catalogue's cache is not updated. */
 async function write(configuration: unknown, tenant?: string): Promise<void> {
   const query = tenant === undefined ? '' : `?tenantId=${encodeURIComponent(tenant)}`;
   const answer = await call(`${test.url}/configuration/v2/configuration/platform/token-handler${query}`, {

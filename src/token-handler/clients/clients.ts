@@ -1,4 +1,4 @@
-// Builds the catalog of clients, their registrations, and the background work for both.
+// Builds the catalogue of clients, their registrations, and the background work for both.
 import type pg from 'pg';
 import type { HttpAgent } from '../../platform/http-agent.ts';
 import { maintainedClients } from '../../service/clients/client-rules.ts';

@@ -242,7 +242,7 @@ async function waitLonger(client: Queryable): Promise<void> {
   await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
 }
 
-/** Serializes registrations of one client. Takes an advisory lock, because the first registration has no row. */
+/** Serialises registrations of one client. Takes an advisory lock, because the first registration has no row. */
 async function lockClient(client: Queryable, { tenantId, clientId }: Registration): Promise<void> {
   await waitLonger(client);
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";

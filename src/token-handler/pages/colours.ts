@@ -1,17 +1,17 @@
-// The colors of the pages, for light and dark screens. Rejects colors whose contrast is below level AA of WCAG 2.2.
+// The colours of the pages, for light and dark screens. Rejects colours whose contrast is below level AA of WCAG 2.2.
 
 export const schemes = ['light', 'dark'] as const;
 
 export type Scheme = (typeof schemes)[number];
 
-/** Each color has the form #rrggbb in lower case. */
+/** Each colour has the form #rrggbb in lower case. */
 export interface Palette {
-  /** The color behind the panel that holds the message. */
+  /** The colour behind the panel that holds the message. */
   background: string;
-  /** The color of the panel. */
+  /** The colour of the panel. */
   surface: string;
   text: string;
-  /** The color of the button, of links, and of the line above the panel. */
+  /** The colour of the button, of links, and of the line above the panel. */
   accent: string;
 }
 
@@ -23,7 +23,7 @@ export const defaultPalettes: Record<Scheme, Palette> = {
 /** Minimum contrast ratios by WCAG 2.2, success criteria 1.4.3 (text) and 1.4.11 (parts of controls). */
 const [ofText, ofControls] = [4.5, 3];
 
-/** Returns the problems of a palette. Each problem names a pair of colors and their contrast. */
+/** Returns the problems of a palette. Each problem names a pair of colours and their contrast. */
 export function contrastProblems(palette: Palette): string[] {
   const pairs: [foreground: keyof Palette, behind: keyof Palette, least: number][] = [
     ['text', 'background', ofText],
@@ -45,7 +45,7 @@ export function contrastProblems(palette: Palette): string[] {
     );
 }
 
-/** Returns white or black, whichever has more contrast with the color. The contrast is always at least 4.58:1. */
+/** Returns white or black, whichever has more contrast with the colour. The contrast is always at least 4.58:1. */
 export function labelOn(colour: string): string {
   return contrast('#ffffff', colour) >= contrast('#000000', colour) ? '#ffffff' : '#000000';
 }

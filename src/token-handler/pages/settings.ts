@@ -1,5 +1,5 @@
 // Parses the setting SIGN_IN_PAGES, with which operators adapt the failure pages: texts, a name, a line about support,
-// a logo, and colors. Reports all problems together, each with its path in the JSON, and never quotes a value.
+// a logo, and colours. Reports all problems together, each with its path in the JSON, and never quotes a value.
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { fieldErrors } from '../../service/http/problem.ts';

@@ -1,4 +1,4 @@
-// Builds the stylesheet of the failure pages, with the operator's colors. Also builds the Content-Security-Policy of
+// Builds the stylesheet of the failure pages, with the operator's colours. Also builds the Content-Security-Policy of
 // these pages, which allows only this stylesheet and the logo.
 import { pagePolicy } from '../../service/openapi/page-stylesheet.ts';
 import { labelOn, type Palette } from './colours.ts';
@@ -54,7 +54,7 @@ footer { margin: 1.25rem 0 0; font-size: 1rem; }
 }
 `;
 
-/** Returns the stylesheet. The colors have the form #rrggbb. */
+/** Returns the stylesheet. The colours have the form #rrggbb. */
 export function stylesheetOf({ light, dark }: PageSettings['palettes']): string {
   return `:root { color-scheme: light dark; ${variables(light)} }
 @media (prefers-color-scheme: dark) { :root { ${variables(dark)} } }${rules}`;

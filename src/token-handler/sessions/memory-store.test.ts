@@ -1,5 +1,5 @@
 // Tests the limits of the store in memory: expiry, claims of refreshes, the order of lists, and marks. The test sets
-// the clock. store.test.ts tests the behavior that the stores in memory and in Redis share.
+// the clock. store.test.ts tests the behaviour that the stores in memory and in Redis share.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryStore } from './memory-store.ts';
 import { recordKey } from './session.ts';

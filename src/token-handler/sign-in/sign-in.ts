@@ -25,7 +25,7 @@ export function callbackUrlProblem(text: string, clientId: string): string | und
 }
 
 /**
- * Returns the path of a valid URL as written, without normalization. Returns an empty string if the URL ends with the
+ * Returns the path of a valid URL as written, without normalisation. Returns an empty string if the URL ends with the
  * host.
  */
 function pathOf(url: string): string {

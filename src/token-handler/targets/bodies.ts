@@ -136,11 +136,11 @@ export class Download implements PacedBody {
   #remaining: number;
   #written = 0;
   #passed = 0;
-  /** Number of bytes in completely sent pieces, at the previous call of `look`. */
+  /** Number of bytes in completely sent chunks, at the previous call of `look`. */
   #gone = 0;
-  /** Number of unsent bytes of the current piece, at the previous call of `look`. */
+  /** Number of unsent bytes of the current chunk, at the previous call of `look`. */
   #going = 0;
-  /** Number of bytes of the current piece that `passed` already includes. */
+  /** Number of bytes of the current chunk that `passed` already includes. */
   #counted = 0;
 
   /** `length` is the Content-Length of the response, or undefined if the length is unknown. */
@@ -163,7 +163,7 @@ export class Download implements PacedBody {
   }
 
   /**
-   * Updates `passed`. Node counts a piece as written only when the kernel has taken its last byte. A piece of 64 KiB at
+   * Updates `passed`. Node counts a chunk as written only when the kernel has taken its last byte. A chunk of 64 KiB at
    * 1 KiB/s takes a minute. Therefore `look` also reads the length of libuv's queue, as the idle timeout of Node's
    * sockets does.
    */
@@ -182,7 +182,7 @@ export class Download implements PacedBody {
   }
 
   /**
-   * Sends a piece to the client. If the client reads too slowly, returns false, and pauses the upstream until the
+   * Sends a chunk to the client. If the client reads too slowly, returns false, and pauses the upstream until the
    * client has read the buffered data.
    */
   write(chunk: Buffer, controller: Dispatcher.DispatchController): boolean {
@@ -199,11 +199,11 @@ export class Download implements PacedBody {
   }
 }
 
-/** Maximum size in bytes of a small piece. Copying such a piece is cheaper than writing it separately. */
+/** Maximum size in bytes of a small chunk. Copying such a chunk is cheaper than writing it separately. */
 const small = 8_192;
 
 /**
- * Ends the response with its last piece. Passes a small piece as a string, because Node then writes the response
+ * Ends the response with its last chunk. Passes a small chunk as a string, because Node then writes the response
  * headers and the body together. The encoding Latin-1 preserves every byte.
  */
 function endWith(response: ServerResponse, chunk: Buffer): void {

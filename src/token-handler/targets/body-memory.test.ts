@@ -1,4 +1,4 @@
-// Tests how much memory bodies may use, and when the buffers of forwarded pieces are collected.
+// Tests how much memory bodies may use, and when the buffers of forwarded chunks are collected.
 import { GCProfiler, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
@@ -38,9 +38,9 @@ function collections(work: () => void): string[] {
   return profiler.stop()?.statistics.map(({ gcType }) => gcType) ?? [];
 }
 
-describe('the buffers of forwarded pieces', () => {
-  const piece = 16_384;
-  const pieces = (count: number, bytes = piece) => {
+describe('the buffers of forwarded chunks', () => {
+  const chunk = 16_384;
+  const chunks = (count: number, bytes = chunk) => {
     for (let nth = 0; nth < count; nth += 1) buffers.note(bytes);
   };
   const buffers = createPassingBuffers();
@@ -50,12 +50,12 @@ describe('the buffers of forwarded pieces', () => {
     setFlagsFromString('--expose-gc');
     runInNewContext('gc')();
     for (let round = 0; round < 2; round += 1) {
-      expect(collections(() => pieces(1_023))).toEqual([]);
-      expect(collections(() => pieces(1))).toEqual(['Scavenge']);
+      expect(collections(() => chunks(1_023))).toEqual([]);
+      expect(collections(() => chunks(1))).toEqual(['Scavenge']);
     }
   });
 
   it('are left to V8 if they are smaller than 16 KiB', () => {
-    expect(collections(() => pieces(5_000, piece - 1))).toEqual([]);
+    expect(collections(() => chunks(5_000, chunk - 1))).toEqual([]);
   });
 });

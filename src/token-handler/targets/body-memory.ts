@@ -42,7 +42,7 @@ export function createReadAhead(): ReadAhead {
  * them (decision 0041).
  */
 export interface PassingBuffers {
-  /** Counts the bytes of a piece of a body. Call this for each piece that was read. */
+  /** Counts the bytes of a chunk of a body. Call this for each chunk that was read. */
   note(bytes: number): void;
 }
 
@@ -54,7 +54,7 @@ export function createPassingBuffers(): PassingBuffers {
   let passed = 0;
   return {
     note(bytes) {
-      // Small pieces are not counted. Requests with small pieces fill the young generation, so V8 collects it anyway.
+      // Small chunks are not counted. Requests with small chunks fill the young generation, so V8 collects it anyway.
       if (bytes < 16_384) return;
       passed += bytes;
       if (passed < most) return;

@@ -28,7 +28,7 @@ function start(length?: string) {
     ...{ calls, state, download, response },
     write: (chunk: Buffer) => download.write(chunk, controller),
     /**
-     * Sets the numbers of unsent bytes: `queued` in Node's buffer, and `sending` of the current piece in libuv's queue.
+     * Sets the numbers of unsent bytes: `queued` in Node's buffer, and `sending` of the current chunk in libuv's queue.
      * Returns the number of bytes that count as read by the client.
      */
     look(queued: number, sending: number) {
@@ -40,12 +40,12 @@ function start(length?: string) {
     socket,
   };
 }
-const piece = (bytes: number) => Buffer.alloc(bytes, 0xe9);
+const chunk = (bytes: number) => Buffer.alloc(bytes, 0xe9);
 
 describe('a response body', () => {
-  it('is passed on piece by piece, and the last piece ends the response', () => {
+  it('is passed on chunk by chunk, and the last chunk ends the response', () => {
     const { calls, write, download } = start('6');
-    const [first, last] = [piece(4), piece(2)];
+    const [first, last] = [chunk(4), chunk(2)];
     expect([download.isOpen, write(first), download.isOpen]).toEqual([true, true, true]);
     expect([write(last), download.isOpen]).toEqual([true, false]);
     expect(calls).toEqual([
@@ -59,14 +59,14 @@ describe('a response body', () => {
     [8_193, 'a buffer, which is not copied'],
   ])('of %i bytes is sent as %s', (bytes) => {
     const { calls, write } = start(String(bytes));
-    const whole = piece(bytes);
+    const whole = chunk(bytes);
     write(whole);
     expect(calls).toEqual([bytes <= 8_192 ? ['end', whole.toString('latin1'), 'latin1'] : ['end', whole]]);
   });
 
   it('of unknown length is open until the upstream ends it', () => {
     const { calls, write, download } = start();
-    write(piece(4));
+    write(chunk(4));
     expect([download.isOpen, calls.map(([name]) => name)]).toEqual([true, ['write']]);
   });
 
@@ -77,7 +77,7 @@ describe('a response body', () => {
   it('pauses the upstream until the client has read', () => {
     const { calls, state, write, response } = start();
     state.accepts = false;
-    expect(write(piece(1))).toBe(false);
+    expect(write(chunk(1))).toBe(false);
     expect(calls.map(([name]) => name)).toEqual(['write', 'pause']);
     response.emit('drain');
     response.emit('drain');
@@ -93,44 +93,44 @@ describe('a response body', () => {
 });
 
 describe('the bytes that a client has read', () => {
-  it('are those of whole pieces, and of the piece that is being sent', () => {
+  it('are those of whole chunks, and of the chunk that is being sent', () => {
     const { write, look } = start();
-    write(piece(100));
-    write(piece(50));
+    write(chunk(100));
+    write(chunk(50));
     expect(look(150, 100)).toBe(0);
     expect(look(150, 70)).toBe(30);
     expect(look(150, 70)).toBe(30);
     expect(look(150, 10)).toBe(90);
-    // The first piece was sent completely. Its bytes count only once.
+    // The first chunk was sent completely. Its bytes count only once.
     expect(look(50, 50)).toBe(100);
     expect(look(50, 20)).toBe(130);
     expect(look(0, 0)).toBe(150);
     expect(look(0, 0)).toBe(150);
   });
 
-  it('are not counted again when a further piece fills the queue', () => {
+  it('are not counted again when a further chunk fills the queue', () => {
     const { write, look } = start();
-    write(piece(100));
+    write(chunk(100));
     expect(look(100, 100)).toBe(0);
     expect(look(100, 40)).toBe(60);
-    write(piece(1_000));
+    write(chunk(1_000));
     expect(look(1_100, 1_040)).toBe(60);
     expect(look(1_100, 1_000)).toBe(100);
   });
 
-  it('never decrease, even if more of a piece was counted than it had', () => {
+  it('never decrease, even if more of a chunk was counted than it had', () => {
     const { write, look } = start();
-    write(piece(100));
-    write(piece(10));
+    write(chunk(100));
+    write(chunk(10));
     expect(look(110, 110)).toBe(0);
     expect(look(110, 5)).toBe(105);
     expect(look(10, 10)).toBe(105);
     expect(look(0, 0)).toBe(115);
   });
 
-  it('are counted in whole pieces if the connection does not report the size of its queue', () => {
+  it('are counted in whole chunks if the connection does not report the size of its queue', () => {
     const { write, look, socket, response, download } = start();
-    write(piece(100));
+    write(chunk(100));
     for (const handle of [null, {}]) {
       response.writableLength = 100;
       socket._handle = handle;

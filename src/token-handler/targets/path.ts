@@ -1,5 +1,5 @@
 // Parses the address of a target, and builds the path at the upstream. A path is forwarded byte for byte or rejected,
-// never normalized. Rejects every path that a server, framework or file system could read as leading out of the base
+// never normalised. Rejects every path that a server, framework or file system could read as leading out of the base
 // path, even if it is encoded several times. Also rejects every path that HTTP does not allow (RFC 9112 section 3.2.1).
 // Pure functions only.
 

@@ -16,7 +16,7 @@ export interface Adversary {
   name: string;
   /** What the adversary does; --help prints this text. */
   about: string;
-  /** True if `failure`, which an honest user saw while this adversary worked, is documented behavior. */
+  /** True if `failure`, which an honest user saw while this adversary worked, is documented behaviour. */
   excuses?(failure: Failure): boolean;
   /**
    * True if the adversary needs Postgres and Redis, or complains about a status that an outage of a store causes. Such
@@ -31,7 +31,7 @@ export interface Adversary {
 const platformKinds = ['create', 'send code', 'read', 'submit', 'read register', 'write register', 'sign-in'];
 
 /**
- * True if a failure is documented behavior while Postgres or Redis is unavailable: 503 with Retry-After, or 502 if a
+ * True if a failure is documented behaviour while Postgres or Redis is unavailable: 503 with Retry-After, or 502 if a
  * platform service that the request needs has lost its database. Wrong data and lost sessions are never excused.
  */
 export function isStoreFault({ status, hasRetryAfter, isWrong, kind }: Failure): boolean {

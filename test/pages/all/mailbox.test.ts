@@ -1,4 +1,4 @@
-// Tests the pages of the development mailbox in Chromium: each page and state, in light and dark colors and on a phone.
+// Tests the pages of the development mailbox in Chromium: each page and state, in light and dark colours, on a phone.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The frame of all pages: the name of the organization, the language, the heading that gets the focus, and
+// The frame of all pages: the name of the organisation, the language, the heading that gets the focus, and
 // announcements.
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
@@ -8,7 +8,7 @@ export interface FrameProps {
   language: Language;
   languages: readonly Language[];
   setLanguage(language: Language): void;
-  /** Names of the organization and of the form. */
+  /** Names of the organisation and of the form. */
   owner?: string | undefined;
   form?: string | undefined;
 }

@@ -1,4 +1,4 @@
-// Labeled inputs with hint and error, as in GOV.UK's patterns: the error is shown before the input, and hint and error
+// Labelled inputs with hint and error, as in GOV.UK's patterns: the error is shown before the input, and hint and error
 // describe the input.
 import type { ComponentChildren } from 'preact';
 

@@ -14,7 +14,7 @@ interface Definition {
   uiSchema?: unknown;
 }
 
-/** Maximum depth of the labeled data. Deeper data is shown as JSON. */
+/** Maximum depth of the labelled data. Deeper data is shown as JSON. */
 const deepest = 8;
 
 export function labelledData(data: unknown, { dataSchema, uiSchema }: Definition): Labelled[] {
