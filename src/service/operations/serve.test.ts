@@ -1,6 +1,6 @@
 // Tests listening and stopping with real connections.
 import { once } from 'node:events';
-import { Agent, get, type IncomingMessage } from 'node:http';
+import { Agent, get, type IncomingMessage, type RequestListener } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay, setImmediate as endOfPoll } from 'node:timers/promises';
@@ -64,6 +64,21 @@ async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningServ
   running = await serve({ ...options, close: async () => undefined, ...overrides });
   return running;
 }
+
+it('closes the connection of a client that does not read the response', async () => {
+  const closed = Promise.withResolvers<boolean>();
+  const app: RequestListener = (_request, response) => {
+    response.once('close', () => closed.resolve(response.writableFinished));
+    // More than the buffers of both sockets hold.
+    response.end(Buffer.alloc(64 * 1_048_576));
+  };
+  const { port } = await start({ app, longestSilence: 300 });
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  socket.pause();
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  expect(await closed.promise).toBe(false);
+  socket.destroy();
+});
 
 const status = async (url: string) => (await fetch(url, { headers: { Connection: 'close' } })).status;
 

@@ -30,6 +30,8 @@ export interface ServeOptions {
    * that the pod is not ready.
    */
   drainDelay?: number;
+  /** Milliseconds after which a connection without traffic is closed while it has a request. By default 310 s. */
+  longestSilence?: number;
   log: Logger;
   /**
    * Set only in a process that proxies bodies of any size. Returns true if the request may upload without a time limit
@@ -52,8 +54,11 @@ export interface RunningService {
 
 /** Timeout in milliseconds for the release of resources. */
 const longestRelease = 5_000;
-/** Milliseconds that a proxied connection may be silent: longer than any timeout of an upstream. */
-const longestSilence = 310_000;
+/**
+ * Milliseconds that a connection with a request may be silent: longer than any timeout of an upstream. Also ends
+ * connections whose client does not read the response, which would otherwise stay in memory.
+ */
+const usualSilence = 310_000;
 
 export async function serve(options: ServeOptions): Promise<RunningService> {
   let draining = false;
@@ -108,14 +113,18 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   };
 }
 
-function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
-  if (!mayUpgrade) return createServer(app);
+function createMainServer(options: ServeOptions): Server {
+  const server = options.mayUpgrade ? createProxyServer(options.app, options.mayUpgrade) : createServer(options.app);
+  server.timeout = options.longestSilence ?? usualSilence;
+  return server;
+}
+
+function createProxyServer(app: RequestListener, mayUpgrade: (request: IncomingMessage) => boolean): Server {
   const shouldUpgradeCallback = (request: IncomingMessage) => isWebSocketHandshake(request) && mayUpgrade(request);
   const server = createServer({ shouldUpgradeCallback }, app);
   // Node's own limit would cut a body that takes more than 5 minutes.
   server.requestTimeout = 0;
   limitBodies(server, mayUpgrade);
-  server.timeout = longestSilence;
   serveUpgrades(server, app);
   return server;
 }
