@@ -12,12 +12,18 @@ import type { ApplyGuards } from './guards.ts';
 import type { ApplyHashes } from './hashes.ts';
 import type { ApplyStore } from './store.ts';
 
-/** Maximum numbers of drafts that may be created in a window of time. */
-export interface DraftLimits {
-  /** Limit for each client address, and also for each email address. */
+interface SharedLimits {
   perAddress: number;
   perTenant: number;
   total: number;
+}
+
+/** What applicants may create in a window of time. */
+export interface CountLimits {
+  /** Numbers of drafts. `perAddress` applies to each client address, and also to each email address. */
+  drafts: SharedLimits;
+  /** Bytes of uploaded files. */
+  uploads: SharedLimits;
   /** Length of the window in milliseconds. */
   window: number;
 }
@@ -34,7 +40,7 @@ export interface ApplyRoutesOptions {
   /** Maximum size of an uploaded file in bytes. */
   fileLimit: number;
   links: NoticeLinks;
-  draftLimits: DraftLimits;
+  countLimits: CountLimits;
   /** Limits on the codes that are sent for one form id, per minute and per hour, even if no form has this id. */
   sends: { minute: LocalRateLimiter; hour: LocalRateLimiter };
   /** Limit on the wrong codes that are entered for one form id, per hour. */

@@ -8,6 +8,7 @@ import { tenantOf } from '../../service/http/request-context.ts';
 import { createFairQueue, type FairQueue } from '../../service/limits/fair-queue.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import type { FormOfTenant } from './code-routes.ts';
+import { countUpload } from './counts.ts';
 import { hideForeignForm } from './form-routes.ts';
 import { formFailures, formParams, formPath } from './schema.ts';
 import { uploadFile } from './upload-file.ts';
@@ -55,7 +56,9 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
       const claim = { tenant: tenantId, member: networkOf(response.locals.forwarded.address) };
       const uploaded = await queue.run(claim, async () => {
         const content = await readBodyBytes(request, fileLimit);
-        return uploadFile(options, { formId, tenantId, name, content }, () => requireDraft(options, form));
+        const uncount = await countUpload(options, content.length, response);
+        const file = { formId, tenantId, name, content };
+        return uploadFile(options, file, { requireDraft: () => requireDraft(options, form), uncount });
       });
       response.status(201).json(uploaded);
     },

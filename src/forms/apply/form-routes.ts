@@ -7,7 +7,7 @@ import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { entityTag, referenceOf } from '../forms/form.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
-import { countDraft, isRefusal } from './draft-count.ts';
+import { countDraft, isRefusal } from './counts.ts';
 import { codeEntryRequired, openFormOf } from './guards.ts';
 import {
   auditedByApi,

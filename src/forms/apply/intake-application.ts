@@ -91,10 +91,17 @@ export function createIntakeApplication(options: IntakeApplicationOptions): Inta
       deleteFiles: config.DELETE_FILES,
     }),
     links: createNoticeLinks({ keys, publicUrl: publicUrl ?? '' }),
-    draftLimits: {
-      perAddress: config.APPLY_DRAFTS_PER_ADDRESS,
-      perTenant: config.APPLY_DRAFTS_PER_TENANT,
-      total: config.APPLY_DRAFTS_TOTAL,
+    countLimits: {
+      drafts: {
+        perAddress: config.APPLY_DRAFTS_PER_ADDRESS,
+        perTenant: config.APPLY_DRAFTS_PER_TENANT,
+        total: config.APPLY_DRAFTS_TOTAL,
+      },
+      uploads: {
+        perAddress: config.APPLY_UPLOAD_BYTES_PER_ADDRESS,
+        perTenant: config.APPLY_UPLOAD_BYTES_PER_TENANT,
+        total: config.APPLY_UPLOAD_BYTES_TOTAL,
+      },
       window: config.APPLY_DRAFTS_WINDOW,
     },
     sends: {

@@ -70,10 +70,10 @@ it('old counts are removed, and no address is stored', async () => {
   expect(JSON.stringify(rows)).not.toMatch(/203\.0|example\.org/);
   const store = createApplyStore(unsharedPool(apply.forms.pool));
   const window = (hours: number) => new Date(Date.UTC(2030, 0, 1, hours));
-  const limits = [{ name: 'test', key: Buffer.from('key'), most: 2 }];
-  const counted = await Promise.all([1, 2, 3, 4].map(() => store.countDraft('tenant', limits, window(0))));
+  const limits = [{ name: 'test', key: Buffer.from('key'), most: 2, amount: 1 }];
+  const counted = await Promise.all([1, 2, 3, 4].map(() => store.count('tenant', limits, window(0))));
   expect(counted.filter((reached) => reached === undefined)).toHaveLength(2);
-  for (let hours = 1; hours < 4; hours += 1) await store.countDraft('tenant', limits, window(hours));
+  for (let hours = 1; hours < 4; hours += 1) await store.count('tenant', limits, window(hours));
   const left = await apply.forms.pool.query('SELECT count(*)::int FROM apply_counts WHERE window_start < $1', [
     window(3),
   ]);
@@ -84,11 +84,11 @@ it('drafts that one address may not create use nothing of the tenant’s limit, 
   const store = createApplyStore(unsharedPool(apply.forms.pool));
   const begin = new Date(Date.UTC(2031, 0, 1));
   const limits = (address: number) => [
-    { name: 'address', key: Buffer.from(`address ${address}`), most: 1 },
-    { name: 'shared', key: Buffer.from('shared'), most: 20 },
+    { name: 'address', key: Buffer.from(`address ${address}`), most: 1, amount: 1 },
+    { name: 'shared', key: Buffer.from('shared'), most: 20, amount: 1 },
   ];
   for (let address = 0; address < 15; address += 1) {
-    const reached = await Promise.all([1, 2, 3, 4, 5].map(() => store.countDraft('tenant', limits(address), begin)));
+    const reached = await Promise.all([1, 2, 3, 4, 5].map(() => store.count('tenant', limits(address), begin)));
     expect(reached.filter((name) => name === undefined)).toHaveLength(1);
   }
   const { rows } = await apply.forms.pool.query(

@@ -6,6 +6,9 @@ import { httpUrl, integer, secret } from '../../service/operations/config.ts';
 import { isoDuration } from '../../service/operations/duration.ts';
 import { limitRule, needsRule, type SettingsRule } from '../../service/operations/settings-rules.ts';
 
+const gibibyte = 1_073_741_824;
+const bytes = (gibibytes: number) => integer(gibibytes * gibibyte, { min: 1_024, max: 1_024 * gibibyte });
+
 export const applyFields = {
   PUBLIC_URL: httpUrl()
     .optional()
@@ -47,7 +50,7 @@ export const applyFields = {
   ),
   APPLY_DRAFTS_TOTAL: integer(5_000, { min: 1 }).describe('Drafts that may be created in APPLY_DRAFTS_WINDOW in total'),
   APPLY_DRAFTS_WINDOW: isoDuration('PT1H', { max: 'P1D', positive: true }).describe(
-    'Length of the window in which drafts count; all pods count together',
+    'Length of the window in which drafts and the sizes of uploaded files count; all pods count together',
   ),
   APPLY_FILE_TYPE: z
     .string()
@@ -66,6 +69,11 @@ export const applyFields = {
   APPLY_UPLOAD_LIMIT: integer(200, { min: 1 }).describe(
     'Files that one client address may upload at each pod in ten minutes',
   ),
+  APPLY_UPLOAD_BYTES_PER_ADDRESS: bytes(1).describe(
+    'Bytes that may be uploaded in APPLY_DRAFTS_WINDOW from one client address',
+  ),
+  APPLY_UPLOAD_BYTES_PER_TENANT: bytes(20).describe('Bytes that may be uploaded in APPLY_DRAFTS_WINDOW in one tenant'),
+  APPLY_UPLOAD_BYTES_TOTAL: bytes(100).describe('Bytes that may be uploaded in APPLY_DRAFTS_WINDOW in total'),
 };
 
 interface ApplyAccount {
@@ -85,6 +93,9 @@ export const applyRules: SettingsRule[] = [
   limitRule('APPLY_DRAFTS_PER_ADDRESS', 'APPLY_DRAFTS_PER_TENANT'),
   limitRule('APPLY_DRAFTS_PER_TENANT', 'APPLY_DRAFTS_TOTAL'),
   limitRule('APPLY_FILE_LIMIT', 'APPLY_FILE_BYTES_PER_FORM'),
+  limitRule('APPLY_FILE_LIMIT', 'APPLY_UPLOAD_BYTES_PER_ADDRESS'),
+  limitRule('APPLY_UPLOAD_BYTES_PER_ADDRESS', 'APPLY_UPLOAD_BYTES_PER_TENANT'),
+  limitRule('APPLY_UPLOAD_BYTES_PER_TENANT', 'APPLY_UPLOAD_BYTES_TOTAL'),
   requiredWithAccount('APPLY_CLIENT_SECRET'),
   requiredWithAccount('APPLY_KEY_RING'),
 ];

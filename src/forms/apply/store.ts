@@ -1,14 +1,15 @@
-// Stores the intake application's own data: counts of created drafts, codes that a browser has used, and the last save
+// Stores the intake application's own data: counts of created drafts and uploaded bytes, codes that a browser has used, and the last save
 // of each form. It does not use the tables of forms, so the intake application can move to another process with its own
 // database.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 
-/** A limit of created drafts for one key, such as a client network or one request. */
-export interface DraftLimit {
+/** A limit in a window of time for one key, such as a client network or one request, and what to count towards it. */
+export interface Limit {
   name: string;
   /** An HMAC of the client network, email address or request. */
   key: Buffer;
   most: number;
+  amount: number;
 }
 
 export interface CodeUse {
@@ -28,7 +29,7 @@ export interface LastSave {
   now: Date;
 }
 
-/** Thrown to roll back the transaction that counts a draft. The message is the name of the reached limit. */
+/** Thrown to roll back the transaction that counts. The message is the name of the reached limit. */
 class LimitReached extends Error {}
 /** Thrown to roll back the transaction that reserves a code. */
 class CodeTaken extends Error {}
@@ -47,30 +48,31 @@ const removeOld = (table: string, column: string, before: string) => `
 DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM ${table} WHERE ${column} < ${before} LIMIT ${removedAtOnce} FOR UPDATE SKIP LOCKED))`;
 
-// Counts a draft towards all limits, unless one of them is used up. Rows are locked in a fixed order, so that
+// Counts the amounts towards all limits, unless one of them would be exceeded. Rows are locked in a fixed order, so that
 // concurrent requests do not deadlock.
 const countSql = `
 WITH wanted AS (
-  SELECT * FROM unnest($1::text[], $2::bytea[], $3::int[]) AS w (name, key, most)
+  SELECT * FROM unnest($1::text[], $2::bytea[], $3::int[], $4::int[]) AS w (name, key, most, amount)
 ), spent AS (
-  SELECT w.name FROM wanted w JOIN apply_counts c ON c.name = w.name AND c.key = w.key AND c.window_start = $4
-  WHERE c.used >= w.most
+  SELECT w.name FROM wanted w JOIN apply_counts c ON c.name = w.name AND c.key = w.key AND c.window_start = $5
+  WHERE c.used + w.amount > w.most
 ), counted AS (
   INSERT INTO apply_counts AS c (name, key, window_start, used)
-  SELECT name, key, $4, 1 FROM wanted WHERE NOT EXISTS (SELECT FROM spent) ORDER BY name, key
-  ON CONFLICT (name, key, window_start) DO UPDATE SET used = c.used + 1
+  SELECT name, key, $5, amount FROM wanted WHERE NOT EXISTS (SELECT FROM spent) ORDER BY name, key
+  ON CONFLICT (name, key, window_start) DO UPDATE SET used = c.used + excluded.used
   RETURNING c.name, c.used
-), removed AS (${removeOld('apply_counts', 'window_start', '$4::timestamptz')})
+), removed AS (${removeOld('apply_counts', 'window_start', '$5::timestamptz')})
 SELECT name FROM spent
 UNION ALL SELECT c.name FROM counted c JOIN wanted w ON w.name = c.name WHERE c.used > w.most`;
 
 const uncountSql = `
 WITH counted AS (
-  SELECT c.name, c.key FROM apply_counts c JOIN unnest($1::text[], $2::bytea[]) AS w (name, key) USING (name, key)
-  WHERE c.window_start = $3 ORDER BY c.name, c.key FOR UPDATE OF c
+  SELECT c.name, c.key, w.amount
+  FROM apply_counts c JOIN unnest($1::text[], $2::bytea[], $3::int[]) AS w (name, key, amount) USING (name, key)
+  WHERE c.window_start = $4 ORDER BY c.name, c.key FOR UPDATE OF c
 )
-UPDATE apply_counts c SET used = c.used - 1 FROM counted
-WHERE c.name = counted.name AND c.key = counted.key AND c.window_start = $3 AND c.used > 0`;
+UPDATE apply_counts c SET used = greatest(c.used - counted.amount, 0) FROM counted
+WHERE c.name = counted.name AND c.key = counted.key AND c.window_start = $4`;
 
 // Rows are locked in a fixed order, so that concurrent requests do not deadlock.
 const claimCodeSql = `
@@ -92,22 +94,25 @@ WITH removed AS (${removeOld('apply_saves', 'saved', '$5::timestamptz')} AND for
 INSERT INTO apply_saves (form_id, save_hash, etag, saved) VALUES ($1, $2, $3, $4)
 ON CONFLICT (form_id) DO UPDATE SET save_hash = excluded.save_hash, etag = excluded.etag, saved = excluded.saved`;
 
+const columnsOf = (limits: readonly Limit[], ...names: (keyof Limit)[]) =>
+  names.map((name) => limits.map((limit) => limit[name]));
+
 export function createApplyStore(pool: SharedPool) {
   const claimOf = (tenant: string, member: string) => ({ tenant, member });
 
   return {
     /**
-     * Counts a draft towards all limits, or towards none if one of them is reached. Returns the name of the first limit
-     * that is reached, else undefined. `start` is the beginning of the window, which is the same in all pods.
+     * Counts towards all limits, or towards none if one of them would be exceeded. Returns the name of the first limit
+     * that would be exceeded, else undefined. `start` is the beginning of the window, which is the same in all pods.
      */
-    async countDraft(tenantId: string, limits: readonly DraftLimit[], start: Date): Promise<string | undefined> {
-      const columns = [limits.map(({ name }) => name), limits.map(({ key }) => key), limits.map(({ most }) => most)];
+    async count(tenantId: string, limits: readonly Limit[], start: Date): Promise<string | undefined> {
+      const values = [...columnsOf(limits, 'name', 'key', 'most', 'amount'), start];
       try {
         await pool.transaction(claimOf(tenantId, 'apply'), async (client) => {
-          const { rows } = await client.query<{ name: string }>(countSql, [...columns, start]);
+          const { rows } = await client.query<{ name: string }>(countSql, values);
           // A concurrent request may have reached a limit after this statement began. The statement has then counted
-          // this draft beyond the limit, and the error LimitReached rolls that count back. Otherwise, one person's
-          // refused drafts would use up the limits that all applicants share.
+          // beyond the limit, and the error LimitReached rolls that count back. Otherwise, one person's
+          // refused requests would use up the limits that all applicants share.
           const reached = limits.find(({ name }) => rows.some((row) => row.name === name));
           if (reached) throw new LimitReached(reached.name);
         });
@@ -118,10 +123,10 @@ export function createApplyStore(pool: SharedPool) {
       }
     },
 
-    /** Takes back the count of a draft that was not created. */
-    async uncountDraft(tenantId: string, limits: readonly DraftLimit[], start: Date): Promise<void> {
-      const columns = [limits.map(({ name }) => name), limits.map(({ key }) => key)];
-      await pool.query(claimOf(tenantId, 'apply'), uncountSql, [...columns, start]);
+    /** Takes back a count, for what was not created. */
+    async uncount(tenantId: string, limits: readonly Limit[], start: Date): Promise<void> {
+      const values = [...columnsOf(limits, 'name', 'key', 'amount'), start];
+      await pool.query(claimOf(tenantId, 'apply'), uncountSql, values);
     },
 
     /**

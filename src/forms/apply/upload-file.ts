@@ -7,6 +7,13 @@ import { type NewFile, UnansweredUpload, type UploadedFile } from './files.ts';
 
 type UploadOptions = Pick<ApplyRoutesOptions, 'files' | 'uploads' | 'metrics' | 'log' | 'clock'>;
 
+interface Callbacks {
+  /** Throws a Problem if the form is not a draft. */
+  requireDraft(): Promise<void>;
+  /** Takes back what was counted for the file outside of the form. Never rejects. */
+  uncount(): Promise<void>;
+}
+
 /**
  * Uploads a file. A refused file does not count; an upload whose outcome is unknown does. Throws Problem
  * `too-many-files` if the form has reached a limit, the problems of `requireDraft` and those of the upload.
@@ -14,21 +21,21 @@ type UploadOptions = Pick<ApplyRoutesOptions, 'files' | 'uploads' | 'metrics' | 
 export async function uploadFile(
   options: UploadOptions,
   file: NewFile,
-  requireDraft: () => Promise<void>,
+  { requireDraft, uncount }: Callbacks,
 ): Promise<UploadedFile> {
   const { files, uploads, log, clock } = options;
   const { formId, tenantId, content } = file;
   const upload = { formId, tenantId, uploadId: randomUUID() };
   const isCounted = await uploads.count({ ...upload, size: content.length, now: clock() });
   if (!isCounted) {
+    await uncount();
     await requireDraft();
     throw limitReached(options);
   }
   const uploaded = await files.upload(file).catch(async (error: unknown) => {
-    if (!(error instanceof UnansweredUpload))
-      await uploads
-        .uncount(upload)
-        .catch((cause: unknown) => log.warn({ err: cause }, 'count of uploads not corrected'));
+    if (error instanceof UnansweredUpload) throw error;
+    await uncount();
+    await uploads.uncount(upload).catch((cause: unknown) => log.warn({ err: cause }, 'count of uploads not corrected'));
     throw error;
   });
   const isKept = await uploads.keep({ ...upload, urn: uploaded.urn, now: clock() });

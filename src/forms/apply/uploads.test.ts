@@ -1,10 +1,10 @@
-// Tests that uploads are limited for each form and client address, that slow uploads do not keep other applicants from
+// Tests that uploads are limited for each form, client address and tenant, that slow uploads do not keep other applicants from
 // uploading, and that a deletion finds all uploaded files. The file service is scripted.
 import { randomUUID } from 'node:crypto';
 import { type ClientRequest, createServer, request } from 'node:http';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { listenOnLowPort } from '../../../dev/ports.ts';
-import { type ApplicantBrowser, startTestApply, type TestApply } from '../../../test/support/apply.ts';
+import { type ApplicantBrowser, type PageAnswer, startTestApply, type TestApply } from '../../../test/support/apply.ts';
 
 /** The status of the file service's next responses, and what it does before it responds. */
 let fileStatus = 200;
@@ -27,7 +27,10 @@ beforeAll(async () => {
       APPLY_FILE_LIMIT: '1024',
       APPLY_FILES_PER_FORM: '3',
       APPLY_FILE_BYTES_PER_FORM: '1100',
+      APPLY_DRAFTS_PER_ADDRESS: '100',
       APPLY_UPLOAD_LIMIT: '6',
+      APPLY_UPLOAD_BYTES_PER_ADDRESS: '8192',
+      APPLY_UPLOAD_BYTES_PER_TENANT: '24576',
     }),
   });
 });
@@ -164,4 +167,33 @@ it('an applicant can upload a file while a person elsewhere has many slow upload
     status: 201,
     body: { name: 'plan.pdf', size: 7 },
   });
+});
+
+it('the bytes of stored files are limited by client address and by tenant, and the limits end with their hour', async () => {
+  const [minutes, hour] = [(count: number) => count * 60_000, 3_600_000];
+  const beginHour = () => apply.forms.advance(hour - (apply.forms.now().getTime() % hour));
+  const page = apply.browser();
+  const uploadTimes = async (count: number, address?: string) => {
+    const answers: PageAnswer[] = [];
+    for (let nth = 0; nth < count; nth += 1)
+      answers.push(await upload(page, (await page.start()).id, 'content', address));
+    return answers;
+  };
+  const statuses = (answers: PageAnswer[]) => answers.map(({ status }) => status);
+  beginHour();
+  const [hostile, unlucky] = [newAddress(), newAddress()];
+  fileStatus = 415;
+  expect(statuses(await uploadTimes(6, unlucky))).toEqual([400, 400, 400, 400, 400, 400]);
+  fileStatus = 200;
+  // Each file counts as 1 KiB. The limit of files ends after ten minutes.
+  expect(statuses(await uploadTimes(6, hostile))).toEqual([201, 201, 201, 201, 201, 201]);
+  apply.forms.advance(minutes(10));
+  const [, , refused] = await uploadTimes(3, hostile);
+  expect(refused).toMatchObject({ status: 429, body: { type: 'urn:formgate:problem:too-many-requests' } });
+  expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(600);
+  expect(statuses(await uploadTimes(6, unlucky))).toEqual([201, 201, 201, 201, 201, 201]);
+  // 14 KiB of 24 KiB are used.
+  expect(statuses(await uploadTimes(11))).toEqual([...Array(10).fill(201), 503]);
+  beginHour();
+  expect(statuses(await uploadTimes(1, hostile))).toEqual([201]);
 });

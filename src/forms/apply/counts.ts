@@ -1,0 +1,108 @@
+// Counts what applicants create towards limits per client address, per tenant and in total, over all pods: drafts, which
+// also count per email address, and the sizes of uploaded files. What is refused does not count.
+import type { Response } from 'express';
+import { networkOf } from '../../service/http/client-address.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
+import { windowAt } from '../../service/limits/window-counts.ts';
+import { UnansweredCall } from './api.ts';
+import type { ApplyRoutesOptions } from './apply-options.ts';
+import type { Limit } from './store.ts';
+
+type CountOptions = Pick<ApplyRoutesOptions, 'store' | 'hashes' | 'countLimits' | 'metrics' | 'clock' | 'log'>;
+
+/** Takes a count back. Never rejects. */
+type Uncount = () => Promise<void>;
+
+/** What a person reads if a shared limit, or a limit of an address, is reached. */
+interface Refusals {
+  shared: string;
+  address: string;
+}
+
+const draftRefusals: Refusals = {
+  shared: 'Too many drafts are being created at the moment.',
+  address: 'Too many drafts were created from this network or for this email address.',
+};
+const uploadRefusals: Refusals = {
+  shared: 'Too many files are being uploaded at the moment.',
+  address: 'Too many large files were uploaded from this network.',
+};
+
+/**
+ * Counts a draft towards the limits, unless the same request was already counted in the current window. A repeated
+ * request gets the same draft from the form service, so it must not count twice. `request` identifies the request.
+ * Returns a function that takes the count back; call it if no draft was created. Throws Problem `too-many-requests` if
+ * a limit of an address is reached, and `busy` if a shared limit is reached.
+ */
+export async function countDraft(
+  options: CountOptions,
+  { email, request }: { email: string; request: string },
+  response: Response,
+): Promise<Uncount> {
+  const { perAddress, perTenant, total } = options.countLimits.drafts;
+  const { id: tenantId } = tenantOf(response);
+  const limit = (name: string, key: string, most: number) => limitOf(options, name, key, { most, amount: 1 });
+  const limits = [
+    limit(retryLimit, `${tenantId}\0${request}`, 1),
+    limit('apply-drafts-address', addressOf(response), perAddress),
+    limit('apply-drafts-email', `${tenantId}\0${email.trim().toLowerCase()}`, perAddress),
+    limit('apply-drafts-tenant', tenantId, perTenant),
+    limit('apply-drafts-total', '', total),
+  ];
+  return count(options, tenantId, limits, draftRefusals);
+}
+
+/**
+ * Counts an upload of `bytes` towards the limits. Returns and throws as `countDraft` does; call the returned function if
+ * the file was certainly not stored.
+ */
+export async function countUpload(options: CountOptions, bytes: number, response: Response): Promise<Uncount> {
+  const { perAddress, perTenant, total } = options.countLimits.uploads;
+  const { id: tenantId } = tenantOf(response);
+  // Counts KiB, because the column cannot hold the bytes of a day.
+  const amount = Math.ceil(bytes / kibibyte);
+  const limit = (name: string, key: string, most: number) =>
+    limitOf(options, name, key, { most: Math.floor(most / kibibyte), amount });
+  const limits = [
+    limit('apply-upload-bytes-address', addressOf(response), perAddress),
+    limit('apply-upload-bytes-tenant', tenantId, perTenant),
+    limit('apply-upload-bytes-total', '', total),
+  ];
+  return count(options, tenantId, limits, uploadRefusals);
+}
+
+const kibibyte = 1_024;
+const addressOf = (response: Response) => networkOf(response.locals.forwarded.address);
+const limitOf = ({ hashes }: CountOptions, name: string, key: string, of: { most: number; amount: number }): Limit => ({
+  ...{ name, key: hashes.limit(name, key), ...of },
+});
+
+async function count(options: CountOptions, tenantId: string, limits: Limit[], refusals: Refusals): Promise<Uncount> {
+  const { store, countLimits, metrics, clock, log } = options;
+  const { index, secondsLeft } = windowAt(clock().getTime(), countLimits.window);
+  const start = new Date(index * countLimits.window);
+  const reached = await store.count(tenantId, limits, start);
+  if (reached === undefined)
+    return () =>
+      store
+        .uncount(tenantId, limits, start)
+        .catch((error: unknown) => log.warn({ err: error }, 'count of drafts or uploads not corrected'));
+  // This request repeats a counted request. Only the first request takes its count back.
+  if (reached === retryLimit) return async () => undefined;
+  metrics.rateLimited.inc({ limit: reached });
+  const headers = { 'Retry-After': String(secondsLeft) };
+  if (/-(?:tenant|total)$/.test(reached)) throw new Problem('busy', refusals.shared, { headers });
+  throw new Problem('too-many-requests', refusals.address, { headers });
+}
+
+/**
+ * True if the form service certainly has not created a draft. After `conflict`, a concurrent request with the same key
+ * may create the draft.
+ */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof Problem && !(error instanceof UnansweredCall) && error.slug !== 'conflict';
+}
+
+/** The name of a limit that allows one draft for each request. Only a retry of a counted request exceeds this limit. */
+const retryLimit = 'apply-drafts-retry';
