@@ -1,4 +1,4 @@
-// Tests the search for shadowed clients among a thousand tenants. The configuration service is real, but some reads fail.
+// Tests the search for shadowed clients among a thousand tenants. The configuration service is real; some reads fail.
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';

@@ -1,5 +1,6 @@
 // `npm run test:pages -- [files]`: tests every page and state in the system's Chromium, including those that `npm test`
-// leaves out. `files` are substrings of test file paths; by default, all files run. With `VIEWS=short`, tests each page in fewer views (selection.ts).
+// leaves out. `files` are substrings of test file paths; by default, all files run. With `VIEWS=short`, tests each page
+// in fewer views (selection.ts).
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 

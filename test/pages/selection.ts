@@ -1,5 +1,5 @@
-// Selects the tests of the pages: `npm test` runs a short selection; `npm run test:pages` runs all tests, in all views or
-// with `VIEWS=short` in fewer.
+// Selects the tests of the pages: `npm test` runs a short selection; `npm run test:pages` runs all tests, in all views
+// or with `VIEWS=short` in fewer.
 
 /** Returns the patterns of the test files to leave out. */
 export function withoutAllPages(env: NodeJS.ProcessEnv = process.env): string[] {

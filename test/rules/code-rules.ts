@@ -119,6 +119,7 @@ const rules: CodeRule[] = [
   refuse('connections-are-reset-in-one-place', /\.resetAndDestroy\(/, {
     applies: (path) => isProduction(path) && !path.endsWith('/reset-socket.ts'),
   }),
+  refuse('comments-fit-the-line', /^(?=\s*(?:\/\/|\/?\*)).{121}/, { applies: isScript, comments: true }),
   refuse('nothing-is-left-for-later', /\b(?:TO[D]O|FIX[M]E|X[X]X|HAC[K])\b/, { comments: true }),
   refuse('checkers-are-not-silenced', silence, { comments: true }),
   refuse('nouns-have-no-clock-and-no-environment', input, { applies: isNoun }),

@@ -1,5 +1,5 @@
-// Prints what the open pages of Chromium show after a test has failed, and which of their requests failed. Without it, a
-// test that waits for a text in vain reports only the text that it expected.
+// Prints what the open pages of Chromium show after a test has failed, and which of their requests failed. Without it,
+// a test that waits for a text in vain reports only the text that it expected.
 import { afterEach } from 'vitest';
 import { reportsOfPages } from './chromium.ts';
 

@@ -142,7 +142,7 @@ export function endOf({ status, type }: ApiProblem): EndReason | undefined {
 
 /** Milliseconds before each repetition of a request. */
 const pauses = [1_000, 3_000];
-/** In milliseconds. If the service asks for a longer pause, the person reads the problem instead of waiting for longer. */
+/** In milliseconds. If the service asks for a longer pause, the person reads the problem at once. */
 const longestPause = 5_000;
 
 /**

@@ -1,5 +1,5 @@
-// Counts what applicants create towards limits per client address, per tenant and in total, over all pods: drafts, which
-// also count per email address, and the sizes of uploaded files. What is refused does not count.
+// Counts what applicants create towards limits per client address, per tenant and in total, over all pods: drafts,
+// which also count per email address, and the sizes of uploaded files. What is refused does not count.
 import type { Response } from 'express';
 import { networkOf } from '../../service/http/client-address.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -54,8 +54,8 @@ export async function countDraft(
 }
 
 /**
- * Counts an upload of `bytes` towards the limits. Returns and throws as `countDraft` does; call the returned function if
- * the file was certainly not stored.
+ * Counts an upload of `bytes` towards the limits. Returns and throws as `countDraft` does; call the returned function
+ * if the file was certainly not stored.
  */
 export async function countUpload(options: CountOptions, bytes: number, response: Response): Promise<Uncount> {
   const { perAddress, perTenant, total } = options.countLimits.uploads;

@@ -1,6 +1,6 @@
-// Stores the intake application's own data: counts of created drafts and uploaded bytes, codes that a browser has used, and the last save
-// of each form. It does not use the tables of forms, so the intake application can move to another process with its own
-// database.
+// Stores the intake application's own data: counts of created drafts and uploaded bytes, codes that a browser has used,
+// and the last save of each form. It does not use the tables of forms, so the intake application can move to another
+// process with its own database.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 
 /** A limit in a window of time for one key, such as a client network or one request, and what to count towards it. */
@@ -48,8 +48,8 @@ const removeOld = (table: string, column: string, before: string) => `
 DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM ${table} WHERE ${column} < ${before} LIMIT ${removedAtOnce} FOR UPDATE SKIP LOCKED))`;
 
-// Counts the amounts towards all limits, unless one of them would be exceeded. Rows are locked in a fixed order, so that
-// concurrent requests do not deadlock.
+// Counts the amounts towards all limits, unless one of them would be exceeded. Rows are locked in a fixed order, so
+// that concurrent requests do not deadlock.
 const countSql = `
 WITH wanted AS (
   SELECT * FROM unnest($1::text[], $2::bytea[], $3::int[], $4::int[]) AS w (name, key, most, amount)

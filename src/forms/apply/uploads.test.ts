@@ -1,5 +1,5 @@
-// Tests that uploads are limited for each form, client address and tenant, that slow uploads do not keep other applicants from
-// uploading, and that a deletion finds all uploaded files. The file service is scripted.
+// Tests that uploads are limited for each form, client address and tenant, that slow uploads do not keep other
+// applicants from uploading, and that a deletion finds all uploaded files. The file service is scripted.
 import { randomUUID } from 'node:crypto';
 import { type ClientRequest, createServer, request } from 'node:http';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';

@@ -22,9 +22,9 @@ export function bundledSchema(schema: unknown): unknown {
 }
 
 /**
- * Returns a function like `bundledSchema` that keeps each result for as long as the given schema exists. The definitions
- * of a tenant are the same objects until they change. Bundling a schema of a megabyte takes 0.2 s, and anyone may read a
- * definition that permits applicants without an account.
+ * Returns a function like `bundledSchema` that keeps each result for as long as the given schema exists. The
+ * definitions of a tenant are the same objects until they change. Bundling a schema of a megabyte takes 0.2 s, and
+ * anyone may read a definition that permits applicants without an account.
  */
 export function createSchemaBundles(): (schema: unknown) => unknown {
   const known = new WeakMap<object, unknown>();

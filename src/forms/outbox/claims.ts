@@ -30,8 +30,8 @@ const longWalk = 1_000;
  */
 const shareOfBacklog = 1 / 4;
 /**
- * A claim without the tenants with a backlog must pass over all of their rows. The next such claim therefore begins only
- * after its duration times this number.
+ * A claim without the tenants with a backlog must pass over all of their rows. The next such claim therefore begins
+ * only after its duration times this number.
  */
 const restFactor = 10;
 

@@ -1,5 +1,5 @@
-// Tests that neither rows that always fail nor a backlog of one tenant delay the rows of other tenants. Postgres, the platform clients
-// and the HTTP server are real. The waits after failures are those of production.
+// Tests that neither rows that always fail nor a backlog of one tenant delay the rows of other tenants. Postgres, the
+// platform clients and the HTTP server are real. The waits after failures are those of production.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';

@@ -64,7 +64,7 @@ function delimiterOf(text: string): string {
   return [',', ';', '\t'].reduce((best, each) => (count(each) > count(best) ? each : best));
 }
 
-/** Trims the names of columns, except quoted names: `toCsv` quotes a member's name if it begins or ends with a space. */
+/** Trims the names of columns, except quoted names: `toCsv` quotes a member's name if a space begins or ends it. */
 function trimName(cell: string, { records, quoting }: CastingContext): string {
   return records === 0 && !quoting ? cell.trim() : cell;
 }

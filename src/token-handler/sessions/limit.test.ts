@@ -1,5 +1,5 @@
-// Tests the rate limits of the routes that list and end sessions (per person or account, and per client address), and of
-// sign-outs (per client address).
+// Tests the rate limits of the routes that list and end sessions (per person or account, and per client address), and
+// of sign-outs (per client address).
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { roomInWindow } from '../../../test/support/rate-window.ts';

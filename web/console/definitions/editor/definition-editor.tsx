@@ -18,7 +18,7 @@ import { useCheck } from './use-check.ts';
 
 interface Props {
   located: Located;
-  /** Called with a text for the person after a save, and after the changes were discarded. Loads the definition again. */
+  /** Called with a text for the person after a save, and after changes were discarded. Loads the definition again. */
   onChanged(text: string): void;
 }
 
