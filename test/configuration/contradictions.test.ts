@@ -232,9 +232,9 @@ function generate(form: RuleForm, schema: z.ZodObject): Case {
   const { text, value: usual } = defaultOf(schema, upper);
   const write = (number: number) => (text.startsWith('P') ? `PT${number / 1_000}S` : String(number));
   const step = text.startsWith('P') ? 1_000 : 1;
-  // A part of the upper setting's default, because the whole default may exceed the maximum of the lower setting.
+  // A part of the default of the upper setting, because the whole default may exceed the maximum of the lower setting.
   const isPossible = (number: number) => (schema.shape[lower] as z.ZodType).safeParse(write(number + step)).success;
-  const value = [usual / 2, usual / 10].find(isPossible) ?? Number.NaN;
+  const value = [usual / 2, usual / 10, usual / 1_024].find(isPossible) ?? Number.NaN;
   const [below, equal, above] = [value - step, value, value + step].map((number) => ({
     [upper]: write(value),
     [lower]: write(number),
