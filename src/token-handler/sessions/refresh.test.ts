@@ -219,12 +219,12 @@ describe('on several replicas', () => {
     const [one, ahead] = [await start(), await start({ clock: () => new Date(clock().getTime() + 60_000) })];
     const { cookie } = await one.open();
     pass(301);
-    door.set(4_000);
-    const first = one.call(cookie);
-    await until(() => door.presented.length === 1);
-    const second = await ahead.call(cookie);
+    // Less than the 5 s for which a request waits for new tokens, also on a busy machine.
+    door.set(1_500);
+    const calls = [one.call(cookie), until(() => door.presented.length === 1).then(() => ahead.call(cookie))];
+    const [first, second] = await Promise.all(calls);
     expect(second).not.toBe('refused');
-    expect(second).toBe(await first);
+    expect(second).toBe(first);
     expect(door.presented).toHaveLength(1);
   });
 
