@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { withoutSlowSuites } from './test/cluster/selection.ts';
 import { listSecondTries } from './test/support/second-tries.ts';
 import { endStalledRun } from './test/support/stalled-run.ts';
 
@@ -20,7 +21,7 @@ export default defineConfig({
         test: {
           name: 'chart',
           include: ['test/chart/**/*.test.ts'],
-          exclude: withCluster,
+          exclude: [...withCluster, ...withoutSlowSuites()],
           maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
@@ -28,7 +29,13 @@ export default defineConfig({
       {
         extends: true,
         // The suites share a cluster, and some generate load.
-        test: { name: 'cluster', include: withCluster, maxWorkers: 1, sequence: { groupOrder: 1 } },
+        test: {
+          name: 'cluster',
+          include: withCluster,
+          exclude: withoutSlowSuites(),
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
       },
     ],
   },
