@@ -144,19 +144,22 @@ export function endOf({ status, type }: ApiProblem): EndReason | undefined {
 const pauses = [1_000, 3_000];
 /** In milliseconds. If the service asks for a longer pause, the person reads the problem at once. */
 const longestPause = 5_000;
+/** Milliseconds after which a failed request is not repeated, so that a slow service keeps nobody waiting. */
+const longestTrial = 10_000;
 
 /**
  * Sends a request that has the same effect however often it is sent. Repeats it if the service is busy or restarts, so
  * that the person does not notice. Throws ApiProblem.
  */
 async function callRepeatedly(url: string, request: Request): Promise<Response> {
+  const began = performance.now();
   for (const pause of pauses) {
     try {
       return await call(url, request);
     } catch (error) {
       if (!(error instanceof ApiProblem) || ![502, 503, 504].includes(error.status)) throw error;
       const { retryAfterMs = 0 } = error;
-      if (retryAfterMs > longestPause) throw error;
+      if (retryAfterMs > longestPause || performance.now() - began > longestTrial) throw error;
       await new Promise((done) => setTimeout(done, Math.max(pause, retryAfterMs)));
     }
   }

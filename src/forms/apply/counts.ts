@@ -14,20 +14,11 @@ type CountOptions = Pick<ApplyRoutesOptions, 'store' | 'hashes' | 'countLimits' 
 /** Takes a count back. Never rejects. */
 type Uncount = () => Promise<void>;
 
-/** What a person reads if a shared limit, or a limit of an address, is reached. */
-interface Refusals {
-  shared: string;
-  address: string;
+/** The limits of one address, or those that all applicants share, and what a person reads if one is reached. */
+interface Group {
+  limits: Limit[];
+  detail: string;
 }
-
-const draftRefusals: Refusals = {
-  shared: 'Too many drafts are being created at the moment.',
-  address: 'Too many drafts were created from this network or for this email address.',
-};
-const uploadRefusals: Refusals = {
-  shared: 'Too many files are being uploaded at the moment.',
-  address: 'Too many large files were uploaded from this network.',
-};
 
 /**
  * Counts a draft towards the limits, unless the same request was already counted in the current window. A repeated
@@ -43,14 +34,16 @@ export async function countDraft(
   const { perAddress, perTenant, total } = options.countLimits.drafts;
   const { id: tenantId } = tenantOf(response);
   const limit = (name: string, key: string, most: number) => limitOf(options, name, key, { most, amount: 1 });
-  const limits = [
+  const own = [
     limit(retryLimit, `${tenantId}\0${request}`, 1),
     limit('apply-drafts-address', addressOf(response), perAddress),
     limit('apply-drafts-email', `${tenantId}\0${email.trim().toLowerCase()}`, perAddress),
-    limit('apply-drafts-tenant', tenantId, perTenant),
-    limit('apply-drafts-total', '', total),
   ];
-  return count(options, tenantId, limits, draftRefusals);
+  const shared = [limit('apply-drafts-tenant', tenantId, perTenant), limit('apply-drafts-total', '', total)];
+  return count(options, tenantId, {
+    own: { limits: own, detail: 'Too many drafts were created from this network or for this email address.' },
+    shared: { limits: shared, detail: 'Too many drafts are being created at the moment.' },
+  });
 }
 
 /**
@@ -64,12 +57,15 @@ export async function countUpload(options: CountOptions, bytes: number, response
   const amount = Math.ceil(bytes / kibibyte);
   const limit = (name: string, key: string, most: number) =>
     limitOf(options, name, key, { most: Math.floor(most / kibibyte), amount });
-  const limits = [
-    limit('apply-upload-bytes-address', addressOf(response), perAddress),
+  const own = [limit('apply-upload-bytes-address', addressOf(response), perAddress)];
+  const shared = [
     limit('apply-upload-bytes-tenant', tenantId, perTenant),
     limit('apply-upload-bytes-total', '', total),
   ];
-  return count(options, tenantId, limits, uploadRefusals);
+  return count(options, tenantId, {
+    own: { limits: own, detail: 'Too many large files were uploaded from this network.' },
+    shared: { limits: shared, detail: 'Too many files are being uploaded at the moment.' },
+  });
 }
 
 const kibibyte = 1_024;
@@ -78,8 +74,12 @@ const limitOf = ({ hashes }: CountOptions, name: string, key: string, of: { most
   ...{ name, key: hashes.limit(name, key), ...of },
 });
 
-async function count(options: CountOptions, tenantId: string, limits: Limit[], refusals: Refusals): Promise<Uncount> {
-  const { store, countLimits, metrics, clock, log } = options;
+async function count(
+  { store, countLimits, metrics, clock, log }: CountOptions,
+  tenantId: string,
+  { own, shared }: { own: Group; shared: Group },
+): Promise<Uncount> {
+  const limits = [...own.limits, ...shared.limits];
   const { index, secondsLeft } = windowAt(clock().getTime(), countLimits.window);
   const start = new Date(index * countLimits.window);
   const reached = await store.count(tenantId, limits, start);
@@ -92,8 +92,8 @@ async function count(options: CountOptions, tenantId: string, limits: Limit[], r
   if (reached === retryLimit) return async () => undefined;
   metrics.rateLimited.inc({ limit: reached });
   const headers = { 'Retry-After': String(secondsLeft) };
-  if (/-(?:tenant|total)$/.test(reached)) throw new Problem('busy', refusals.shared, { headers });
-  throw new Problem('too-many-requests', refusals.address, { headers });
+  if (shared.limits.some(({ name }) => name === reached)) throw new Problem('busy', shared.detail, { headers });
+  throw new Problem('too-many-requests', own.detail, { headers });
 }
 
 /**

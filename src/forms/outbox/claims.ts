@@ -15,7 +15,7 @@ export interface ClaimsOptions {
   clock: Clock;
 }
 
-export interface Claims extends ClaimedBatch {
+interface TimedBatch extends ClaimedBatch {
   /** Duration of the claim in milliseconds. */
   took: number;
   /** True if no older row was passed over because an earlier claim had just seen it. */
@@ -58,7 +58,7 @@ export function createClaims({ store, pace, clock, service, failures }: ClaimsOp
     }
   }
 
-  return async (limit: number, held: string[]): Promise<Claims> => {
+  return async (limit: number, held: string[]): Promise<TimedBatch> => {
     const started = performance.now();
     const fromOldest = !after;
     if (fromOldest && backlogged.length > 0 && started >= othersDue) {

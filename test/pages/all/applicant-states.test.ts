@@ -154,6 +154,20 @@ describe('a busy service', () => {
   });
 });
 
+it('a service that responds late with a problem is not asked again, so that the person does not wait for minutes', async () => {
+  const { page } = await open({ definition: simple }, {}, '', (opened) => opened.clock.install());
+  let starts = 0;
+  await page.route('**/forms', async (route) => {
+    starts += 1;
+    await page.clock.fastForward(11_000);
+    await route.fulfill({ status: 504 });
+  });
+  await page.getByLabel('Your email address').fill('ana@example.org');
+  await page.getByRole('button', { name: 'Start now' }).click();
+  await page.getByRole('heading', { name: 'There is a problem' }).waitFor();
+  expect(starts).toBe(1);
+});
+
 describe('saving', () => {
   it('survives a lost connection, warns only while something is not saved, and loses nothing', async () => {
     const script: ScriptedIntake = { definition: simple };
