@@ -1,6 +1,6 @@
 // Keeps connections to all platform services. If a service does not respond, later requests use new connections.
 import { type Dispatcher, Pool } from 'undici';
-import { ReplaceablePool } from '../service/http/replaceable-pool.ts';
+import { ReplaceablePool } from '../service/replaceable-pool.ts';
 
 /** Maximum size of a response in bytes. Enough for a page of registers of 1 MiB each. */
 const responseLimit = 16 * 1_048_576;

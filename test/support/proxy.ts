@@ -10,6 +10,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createPlainListener } from '../../src/service/http/plain-listener.ts';
+import { readRestOfBodies } from '../../src/service/http/slow-bodies.ts';
 import { serveUpgrades, upgradeOf } from '../../src/service/http/upgrades.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import type { LiveSession } from '../../src/token-handler/sessions/session.ts';
@@ -97,6 +98,7 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9,
     },
   );
   const server = createServer(listener);
+  readRestOfBodies(server);
   server.setTimeout(idle);
   serveUpgrades(server, listener);
   server.listen(0, '127.0.0.1');

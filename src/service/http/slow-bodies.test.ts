@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { limitBodies } from './slow-bodies.ts';
+import { limitBodies, readRestOfBodies } from './slow-bodies.ts';
 
 let server: Server;
 let socket: Socket;
@@ -17,13 +17,17 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-const patience = { arrival: 300, rest: 150 };
+/** Milliseconds for a body. */
+const arrival = 300;
+/** Milliseconds for the rest of a body after the response. */
+const rest = 150;
 
 /** Sends the head of a request, then one byte of the body every 20 ms. Returns the client's socket. */
 async function dribble(path: string, app: RequestListener): Promise<Socket> {
   server = createServer(app);
   server.requestTimeout = 0;
-  limitBodies(server, ({ url = '' }) => url.startsWith('/relayed'), patience);
+  limitBodies(server, ({ url = '' }) => url.startsWith('/relayed'), arrival);
+  readRestOfBodies(server, rest);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
   socket.on('error', () => undefined);

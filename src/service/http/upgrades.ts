@@ -46,12 +46,14 @@ export function serveConnects(server: Server, app: RequestListener): void {
 /**
  * Passes a request to `app` on a connection that Node no longer manages. The connection closes after the response. If
  * an earlier, pipelined request of the connection has no complete response yet, the connection is destroyed: Node can
- * neither finish that response nor queue another one behind it.
+ * neither finish that response nor queue another one behind it. The same applies if an earlier response has announced
+ * the close of the connection (RFC 9112 section 9.6).
  */
 function respond(app: RequestListener, request: IncomingMessage, connection: Socket): void {
   // Without a listener, an error would end the process. The connection closes after an error, so nothing else is
   // needed.
   connection.on('error', () => undefined);
+  if (connection.writableEnded) return void connection.destroy();
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   try {

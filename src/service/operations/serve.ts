@@ -4,7 +4,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay, setImmediate as endOfPoll } from 'node:timers/promises';
 import { createServer } from '../http/node-http.ts';
-import { limitBodies } from '../http/slow-bodies.ts';
+import { ignoreAfterClose, limitBodies, readRestOfBodies } from '../http/slow-bodies.ts';
 import { isWebSocketHandshake, serveConnects, serveUpgrades } from '../http/upgrades.ts';
 import { within } from '../time-limit.ts';
 import { watchEventLoop } from './event-loop-watch.ts';
@@ -114,7 +114,9 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
 }
 
 function createMainServer(options: ServeOptions): Server {
-  const server = options.mayUpgrade ? createProxyServer(options.app, options.mayUpgrade) : createServer(options.app);
+  const app = ignoreAfterClose(options.app);
+  const server = options.mayUpgrade ? createProxyServer(app, options.mayUpgrade) : createServer(app);
+  readRestOfBodies(server);
   server.timeout = options.longestSilence ?? usualSilence;
   return server;
 }

@@ -112,24 +112,6 @@ function readWhole(request: IncomingMessage): Buffer {
   return Buffer.concat(chunks);
 }
 
-/** Milliseconds during which a client may continue to send a body that is discarded. */
-const lingering = 5_000;
-
-/**
- * Call this if the response has ended before the request body. Reads and discards the rest of the body for a limited
- * time. If the connection were closed immediately, the client might be unable to read the response (RFC 9112 section
- * 9.6).
- */
-export function lingerOver(request: IncomingMessage): void {
-  if (request.complete) return;
-  request.resume();
-  const timer = setTimeout(() => {
-    if (!request.complete) request.socket.destroy();
-  }, lingering);
-  timer.unref();
-  request.once('close', () => clearTimeout(timer));
-}
-
 export class Download implements PacedBody {
   readonly #response: ServerResponse;
   /** Number of bytes that the upstream still has to send. NaN if the length is unknown. */

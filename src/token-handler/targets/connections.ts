@@ -5,8 +5,8 @@
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { createHostLookups, type HostLookups, lookupShares } from '../../service/http/host-lookups.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { ReplaceablePool } from '../../service/http/replaceable-pool.ts';
 import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
+import { ReplaceablePool } from '../../service/replaceable-pool.ts';
 import {
   type ConnectionLimits,
   type ConnectionRefusal,

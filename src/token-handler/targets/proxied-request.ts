@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { type HttpResponse, writeHead, writeInformation } from '../../service/http/request-context.ts';
-import { Download, lingerOver, outgoingBody, RequestBody } from './bodies.ts';
+import { Download, outgoingBody, RequestBody } from './bodies.ts';
 import { cut, endSoon, ignore, keepOpen } from './client-socket.ts';
 import { ConnectionLease } from './connection-lease.ts';
 import { failureProblem, isRepeatable, lateProblem, slowBodyProblem } from './proxy-failure.ts';
@@ -129,7 +129,6 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     }
     if (response.writableLength > 0) this.#deliver();
     else this.#finish();
-    lingerOver(this.#request);
     this.#done.resolve();
   }
 
@@ -230,7 +229,6 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     if (this.#isOver) return;
     this.#leave();
     this.#done.reject(problem);
-    this.#response.once('finish', () => lingerOver(this.#request));
   }
 
   /** Ends this request, and makes undici abort the request to the upstream. */

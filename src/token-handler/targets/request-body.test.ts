@@ -1,11 +1,10 @@
-// Tests how a request body is read: with back-pressure, with a limited budget for reading ahead of the upstream, and to
-// the end.
+// Tests how a request body is read: with back-pressure, and with a limited budget for reading ahead of the upstream.
 import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { lingerOver, outgoingBody, RequestBody } from './bodies.ts';
+import { describe, expect, it } from 'vitest';
+import { outgoingBody, RequestBody } from './bodies.ts';
 
 /** Returns a request whose body the test pushes. */
 function incoming(headers: Record<string, string> = {}) {
@@ -229,39 +228,5 @@ describe('the body for the upstream', () => {
     request.push(null);
     expect(body).toBeInstanceOf(RequestBody);
     expect(String(await buffer(body as RequestBody))).toBe('whole');
-  });
-});
-
-describe('the rest of a body after the response', () => {
-  beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
-  afterEach(() => vi.useRealTimers());
-
-  it('is discarded for five seconds; then the connection is closed', () => {
-    const request = incoming();
-    lingerOver(request);
-    expect(request.readableFlowing).toBe(true);
-    vi.advanceTimersByTime(4_999);
-    expect(request.socket.destroyed).toBe(false);
-    vi.advanceTimersByTime(1);
-    expect(request.socket.destroyed).toBe(true);
-  });
-
-  it('may end in that time, so that the connection can be used again', () => {
-    const request = incoming();
-    lingerOver(request);
-    request.complete = true;
-    vi.advanceTimersByTime(60_000);
-    expect(request.socket.destroyed).toBe(false);
-    const closed = incoming();
-    lingerOver(closed);
-    expect(vi.getTimerCount()).toBe(1);
-    closed.emit('close');
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
-  it('is not waited for if all of it has arrived', () => {
-    const request = Object.assign(incoming(), { complete: true });
-    lingerOver(request);
-    expect([request.readableFlowing, vi.getTimerCount()]).toEqual([null, 0]);
   });
 });

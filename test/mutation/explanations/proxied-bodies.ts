@@ -115,13 +115,6 @@ export const proxiedBodies: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/targets/bodies.ts',
-    text: 'timer.unref();',
-    changes: [['timer.unref();', ';']],
-    kind: 'second barrier',
-    why: 'the timer ends with the connection; without that, it must not keep the process alive.',
-  },
-  {
-    file: 'src/token-handler/targets/bodies.ts',
     text: 'this.#remaining = length === undefined ? Number.NaN : Number(length);',
     changes: [['length === undefined', 'false']],
     kind: 'equivalent',

@@ -204,13 +204,6 @@ export const proxiedRequest: readonly Explanation[] = [
     why: '`test/faults/dropped-connections.test.ts` tests connections that the network drops silently.',
   },
   {
-    file: file,
-    text: "this.#response.once('finish', () => lingerOver(this.#request));",
-    changes: [['() => lingerOver(this.#request)', '() => undefined']],
-    kind: 'second barrier',
-    why: 'the body of a request is read to its end while the problem is sent; the rest only matters for clients that send for longer.',
-  },
-  {
     file: 'src/token-handler/targets/proxied-request.ts',
     text: "if (this.#isOver) controller.abort(new Error('the request is over'));",
     changes: [
