@@ -56,6 +56,7 @@ export const questions: Readonly<Record<string, string>> = {
   // Metrics of the token handler
   formgate_redis_command_duration_seconds: 'Is Redis slow?',
   formgate_sessions: 'How many sessions are open?',
+  formgate_replaced_sessions_total: 'Does a person or a tenant have too many sessions?',
   formgate_sign_ins_total: 'How many people sign in, and why do sign-ins fail?',
   formgate_sign_in_failing_clients: 'Are there clients through which nobody can sign in?',
   formgate_token_refreshes_total: 'Are access tokens refreshed, and if not, why?',

@@ -75,6 +75,9 @@ const sessionFields = {
     .describe(
       'Ends every session that began before this time, such as 2026-11-23T10:00:00Z; set it after a restore of Redis, which brings back sessions that were ended since the backup',
     ),
+  TENANT_SESSION_LIMIT: integer(100_000, { min: 1 }).describe(
+    'Sessions that one tenant may have, so that it cannot fill the memory of Redis; a further sign-in ends the oldest. A session that became idle counts until SESSION_MAX_AGE',
+  ),
   REFRESH_CONCURRENCY: integer(8, { min: 1, max: 1_000 }).describe(
     'Token refreshes that one pod sends to one realm of the identity provider at the same time; further ones wait. One person has at most half of them',
   ),

@@ -75,7 +75,7 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const clients = startClients({ ...foundation, agent, changePool, pace });
   const { catalog, registrations } = clients;
   const { SESSION_MAX_AGE: maxAge, SESSION_IDLE: idle, SESSIONS_VALID_FROM: validFrom } = config;
-  const limits = { maxAge, idle, validFrom };
+  const limits = { maxAge, idle, validFrom, mostOfTenant: config.TENANT_SESSION_LIMIT };
   const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
   const cookieName = config.SESSION_COOKIE;
   const sessions = new Sessions({

@@ -53,7 +53,8 @@ export const auditActions = {
   },
   'session.replaced': {
     object: 'session',
-    meaning: 'End the oldest session of a person who has opened more than 100',
+    meaning:
+      'End the oldest session of a person who has opened more than 100, or of a tenant beyond TENANT_SESSION_LIMIT',
   },
   'configuration.change': { object: 'configuration', meaning: 'Change the latest revision of a configuration' },
   'configuration.create-revision': { object: 'configuration', meaning: 'Create a revision of a configuration' },

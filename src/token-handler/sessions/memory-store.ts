@@ -127,6 +127,10 @@ function createIndex(now: () => number): SessionIndex {
       const further = sorted.filter((entry) => entry[0] !== after && latestFirst([after, end], entry) < 0);
       return further.slice(0, top).map(([handle]) => handle);
     },
+    async oldest(name, count) {
+      const sorted = [...(indexes.get(name) ?? [])].sort(latestFirst).toReversed();
+      return sorted.slice(0, count).map(([handle]) => handle);
+    },
     async remove(names, handle, until = Number.POSITIVE_INFINITY) {
       for (const name of names) {
         const entries = indexes.get(name) ?? new Map<string, number>();

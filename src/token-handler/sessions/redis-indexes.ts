@@ -21,6 +21,9 @@ export function createIndex(redis: Redis): SessionIndex {
       const found = await redis.run(entriesScript, [key(index), positionKey(index, after)], [top, after]);
       return (found as string[] | null) ?? undefined;
     },
+    async oldest(index, count) {
+      return (await redis.run(oldestScript, [key(index)], [count])) as string[];
+    },
     async remove(indexes, handle, until = Number.MAX_SAFE_INTEGER) {
       await Promise.all(
         indexes.map((index) =>
@@ -98,6 +101,9 @@ end
 local entries = redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))
 if removed then redis.call('ZREM', KEYS[1], ARGV[2]) end
 return entries`);
+
+/** Returns the first entries of an index, by expiry. KEYS: index. ARGV: number of entries. */
+const oldestScript = defineScript(`return redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1)`);
 
 /**
  * Removes an entry of an index, unless the entry expires after `until`. KEYS: index, and optionally a key under which

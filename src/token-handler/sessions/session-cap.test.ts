@@ -1,6 +1,6 @@
-// Tests that a person has at most 100 live sessions, and which sessions end if there would be more. The store is in
+// Tests the caps of live sessions of a person and of a tenant, and which sessions end beyond them. The store is in
 // memory. store.test.ts tests the number of entries in Redis.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   createMemorySessions,
   hour,
@@ -96,9 +96,81 @@ it('a sign-in succeeds although the oldest session cannot be ended, and the next
   const [latest = ''] = await openSessions(world, 1);
   expect(await world.sessions.read(latest)).toBeDefined();
   expect(world.log.lines()).toMatchObject([
-    { level: 'warn', msg: 'oldest sessions of a person not ended', session: latest, err: { type: 'Problem' } },
+    { level: 'warn', msg: 'oldest sessions not ended', session: latest, err: { type: 'Problem' } },
   ]);
   world.store.tokens.end = end;
   const [next = ''] = await openSessions(world, 1);
   expect(await liveOf(world)).toEqual([...handles.slice(2), latest, next]);
+});
+
+describe('a tenant with the maximum number of sessions', () => {
+  const people = ['ben', 'cleo', 'dan', 'eva'];
+  const open = async (world: MemorySessions, id: string) =>
+    (await openSessions(world, 1, { session: { user: { id, name: id, roles: [] } } }))[0] ?? '';
+  const start = async (mostOfTenant = 4) => {
+    const world = createMemorySessions({ limits: { mostOfTenant } });
+    const handles: string[] = [];
+    for (const person of people) handles.push(await open(world, person));
+    return { world, handles };
+  };
+  const isLive = async ({ sessions }: MemorySessions, handle: string) => (await sessions.read(handle)) !== undefined;
+  const live = async (world: MemorySessions, handles: string[]) =>
+    Promise.all(handles.map((handle) => isLive(world, handle)));
+  const replaced = async ({ metrics }: MemorySessions) =>
+    /replaced_sessions_total\{cap="tenant"\} (\d+)/.exec(await metrics.registry.metrics())?.[1];
+
+  it('loses its oldest one with the next sign-in, which is audited and counted', async () => {
+    const { world, handles } = await start();
+    expect(await live(world, handles)).toEqual([true, true, true, true]);
+    const next = await open(world, 'fay');
+    expect(await live(world, [...handles, next])).toEqual([false, true, true, true, true]);
+    expect(world.log.lines()).toMatchObject([
+      {
+        ...{ level: 'info', session: handles[0], msg: 'session ended: its tenant has too many sessions' },
+        audit: { action: 'session.replaced', tenant: tenantId, object: { id: handles[0] } },
+      },
+    ]);
+    expect(await replaced(world)).toBe('1');
+  });
+
+  it('loses none while one of them has ended, even without a sign-out', async () => {
+    const { world, handles } = await start();
+    await world.store.tokens.end(handles[0] ?? '');
+    world.now += 60_000;
+    const next = await open(world, 'fay');
+    expect(await live(world, [...handles.slice(1), next])).toEqual([true, true, true, true]);
+    expect(await replaced(world)).toBeUndefined();
+  });
+
+  it('does not affect other tenants', async () => {
+    const { world, handles } = await start();
+    await openSessions(world, 5, { session: { tenantId: 'urn:tenant:other' } });
+    expect(await live(world, handles)).toEqual([true, true, true, true]);
+  });
+
+  it('loses several if the maximum has become smaller', async () => {
+    const { world, handles } = await start();
+    world.sessions.limits.mostOfTenant = 2;
+    const next = await open(world, 'fay');
+    expect(await live(world, [...handles, next])).toEqual([false, false, false, true, true]);
+  });
+
+  it('keeps the entry of a sign-in that is still running', async () => {
+    const { world } = await start(1);
+    const { start: begin } = world.store.tokens;
+    const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    world.store.tokens.start = async (...args) => {
+      reached.resolve();
+      await released.promise;
+      await begin(...args);
+    };
+    const slow = open(world, 'gil');
+    await reached.promise;
+    world.store.tokens.start = begin;
+    await open(world, 'hal');
+    released.resolve();
+    const handle = await slow;
+    const listed = await world.sessions.ofTenant(tenantId, 10);
+    expect(listed?.map(({ session }) => session.handle)).toContain(handle);
+  });
 });

@@ -1,4 +1,4 @@
-// Defines the metric for the number of open sessions.
+// Defines the metrics for the number of open sessions, and for sessions that newer ones have replaced.
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import { createShortCache } from '../../service/short-cache.ts';
@@ -13,11 +13,14 @@ export interface SessionMetricsOptions {
 /** Milliseconds for which the number of sessions is cached. */
 const freshFor = 15_000;
 
+/** Counts the sessions that a sign-in has ended because of a cap (session-cap.ts). */
+export type ReplacedSessions = Pick<prom.Counter<'cap'>, 'inc'>;
+
 /**
  * Every pod exports the same number of sessions, so queries must aggregate it with max. The gauge is absent while the
  * session store is down.
  */
-export function createSessionMetrics({ registry, clock, count }: SessionMetricsOptions): void {
+export function createSessionMetrics({ registry, clock, count }: SessionMetricsOptions): ReplacedSessions {
   const cached = createShortCache({ freshFor, most: 1, clock, read: count });
   new prom.Gauge({
     name: 'formgate_sessions',
@@ -28,5 +31,11 @@ export function createSessionMetrics({ registry, clock, count }: SessionMetricsO
       const sessions = await cached('').catch(() => undefined);
       if (sessions !== undefined) this.set(sessions);
     },
+  });
+  return new prom.Counter({
+    name: 'formgate_replaced_sessions_total',
+    help: 'Sessions that ended because their person or their tenant has too many, by this cap',
+    labelNames: ['cap'],
+    registers: [registry],
   });
 }

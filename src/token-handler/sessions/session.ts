@@ -66,7 +66,7 @@ export interface SessionState {
   intent?: string;
 }
 
-/** Limits on the lifetime of sessions. Durations are in milliseconds. */
+/** Limits on the lifetime and number of sessions. Durations are in milliseconds. */
 export interface SessionLimits {
   /** Longest time from the sign-in to the end of the session, regardless of requests. */
   maxAge: number;
@@ -74,6 +74,8 @@ export interface SessionLimits {
   idle: number;
   /** Milliseconds since 1970. Sessions that began before this time have ended. */
   validFrom?: number | undefined;
+  /** Maximum number of a tenant's sessions. Idle ones count for `maxAge` after their sign-in. By default, no limit. */
+  mostOfTenant?: number | undefined;
 }
 
 /** The session of a request. It was live when the store or the cache was read. */

@@ -6,7 +6,6 @@ import type { SessionData, Store } from 'express-session';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
-import type { Logger } from '../../service/operations/log.ts';
 import { createSessionCookie, type SessionCookie } from './cookies.ts';
 import { EndWatch } from './end-watch.ts';
 import { createRecords } from './records.ts';
@@ -23,7 +22,7 @@ import {
   type SessionLimits,
   type TokenSet,
 } from './session.ts';
-import { endOldest, mostOfPerson } from './session-cap.ts';
+import { mostOfPerson, SessionCaps } from './session-cap.ts';
 import { indexesOf, providerIndex, tenantIndex, userIndex } from './session-indexes.ts';
 import { allSessions, SessionLists } from './session-lists.ts';
 import { createSessionMetrics } from './session-metrics.ts';
@@ -49,7 +48,6 @@ export class Sessions {
   readonly #store: SessionStore;
   readonly #keys: KeyRing;
   readonly #clock: Clock;
-  readonly #log: Logger;
   readonly #cache = new LRUCache<string, FoundSession>(sessionCacheLimits);
   /** The latest running read of each session. A change to the session drops this read, so its result is not cached. */
   readonly #reads = new Map<string, symbol>();
@@ -59,6 +57,7 @@ export class Sessions {
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
   readonly #lists: SessionLists;
+  readonly #caps: SessionCaps;
 
   constructor({ store, keys, limits, cookieName, ...options }: SessionsOptions) {
     this.cookie = createSessionCookie(cookieName, keys);
@@ -68,21 +67,23 @@ export class Sessions {
     this.#store = store;
     this.#keys = keys;
     this.#clock = options.clock;
-    this.#log = options.log;
     // A recorded request makes all replicas drop the session from their caches, so only one per interval is recorded.
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);
+    // Keeps recent entries: their sign-in may still be running. A session without an entry could not be revoked.
+    const removedUntil = () => this.#now() + limits.maxAge - longestStart;
+    const indexed = { index: store.index, removedUntil };
     this.#lists = new SessionLists({
-      index: store.index,
+      ...indexed,
       load: (handle) => this.#load(handle),
       isAlive: (found) => this.#isAlive(found),
-      // Keeps recent entries: their sign-in may still be running. A session without an entry could not be revoked.
-      removedUntil: () => this.#now() + limits.maxAge - longestStart,
     });
     store.tokens.onChange((handle) => this.#drop(handle));
-    const { registry } = options.metrics;
-    createSessionMetrics({ registry, clock: options.clock, count: () => store.tokens.count(this.#now()) });
+    const { log, clock } = options;
+    const count = () => store.tokens.count(this.#now());
+    const replaced = createSessionMetrics({ registry: options.metrics.registry, clock, count });
+    this.#caps = new SessionCaps({ ...indexed, sessions: this, limits, replaced, log });
   }
 
   /**
@@ -136,17 +137,16 @@ export class Sessions {
 
   /**
    * Makes a session live by storing its tokens. Its record must be stored already. If the person has too many sessions,
-   * ends the oldest.
+   * ends the oldest. The same applies to the tenant.
    */
   async start(session: Session, tokens: TokenSet): Promise<void> {
     const now = this.#now();
     // Writes the index entries first, because a live session that is in no index could not be revoked.
-    const { handle, absoluteExpiry, tenantId, user } = session;
+    const { handle, absoluteExpiry } = session;
     const sizes = await this.#store.index.enter(indexesOf(session), handle, absoluteExpiry, now);
     await this.#store.tokens.start(handle, this.seal(session, tokens), this.#now());
     this.#drop(handle);
-    const entries = sizes.get(userIndex(tenantId, user.id)) ?? 0;
-    if (entries > mostOfPerson) await endOldest(session, this, this.#log);
+    await this.#caps.endOldest(session, sizes);
   }
 
   /** Ends a session permanently. Returns false if it had already ended. */

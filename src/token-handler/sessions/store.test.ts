@@ -349,6 +349,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
         await store.index.enter([index], `handle ${entry}`, now + entry * 1_000, now);
       expect(await store.index.entries(index, 2)).toEqual(['handle 5', 'handle 4']);
       expect(await store.index.entries(index, 2, 'handle 4')).toEqual(['handle 3', 'handle 2']);
+      expect(await store.index.oldest(index, 2)).toEqual(['handle 1', 'handle 2']);
       expect(await store.index.entries(index, 2, 'handle 1')).toEqual([]);
       expect(await store.index.entries(index, 2, 'unknown')).toBeUndefined();
       await store.index.remove([index], 'handle 5');

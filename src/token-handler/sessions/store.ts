@@ -85,6 +85,8 @@ export interface SessionIndex {
    * may have been removed. Returns undefined if that entry was removed more than an hour ago, or never existed.
    */
   entries(index: string, top: number, after?: string): Promise<string[] | undefined>;
+  /** Returns at most `count` handles of the index, the earliest first. */
+  oldest(index: string, count: number): Promise<string[]>;
   /** Removes the session from indexes. If `until` is given, keeps entries that expire later. */
   remove(indexes: string[], handle: string, until?: number): Promise<void>;
 }

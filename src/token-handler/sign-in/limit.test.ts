@@ -1,5 +1,6 @@
-// Tests the rate limit of sign-ins per IP address of the browser, with counters in Redis and in memory.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+// Tests the rate limit of sign-ins per IP address of the browser, with counters in Redis and in memory. Also tests the
+// limit of a tenant's sessions.
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { roomInWindow } from '../../../test/support/rate-window.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
@@ -66,4 +67,16 @@ describe.each(['memory', 'redis'] as const)('the limit of sign-ins, counted in %
     expect(await begin(`2001:db8:0:${nth}:ffff::1`)).toBe(429);
     expect(await begin(`2001:db8:1:${nth}::1`)).toBe(302);
   });
+});
+
+it('a sign-in beyond the limit of its tenant ends the oldest session of the tenant', async () => {
+  const world = await startSessionWorld({ store: 'redis', platform, env: { TENANT_SESSION_LIMIT: '1' } });
+  onTestFinished(() => world.close());
+  const first = await world.signIn();
+  const second = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
+  expect((await world.sessions(first.browser)).status).toBe(401);
+  expect((await world.sessions(second.browser)).status).toBe(200);
+  expect(await (await fetch(`${world.handler.metricsUrl}/metrics`)).text()).toContain(
+    'formgate_replaced_sessions_total{cap="tenant"} 1',
+  );
 });
