@@ -15,7 +15,7 @@ const pagePath = join(root, 'docs/ARCHITECTURE.md');
  */
 const most = { own: 6, http: 8, lines: 250 };
 /** Modules that run on timers and connections, independently of requests. */
-export const watchers = [
+const watchers = [
   'src/service/operations/event-loop-watch.ts',
   'src/service/operations/process-readiness.ts',
   'src/service/operations/dependency-state.ts',
@@ -52,8 +52,13 @@ export async function recordRequest(
     const modules = await recording.take();
     if (!modules.includes(registration)) recordings.push(modules);
   }
+  return steadyModules(recordings.slice(2));
+}
+
+/** Returns the modules that run in at least two of three recordings, sorted, except those that run on timers. */
+export function steadyModules(recordings: string[][]): string[] {
   const counts = new Map<string, number>();
-  for (const path of recordings.slice(2).flat()) counts.set(path, (counts.get(path) ?? 0) + 1);
+  for (const path of recordings.flat()) counts.set(path, (counts.get(path) ?? 0) + 1);
   const steady = [...counts].filter(([, count]) => count > 1).map(([path]) => path);
   return steady.filter((path) => !watchers.includes(path)).sort();
 }

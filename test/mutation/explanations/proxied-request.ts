@@ -198,6 +198,27 @@ export const proxiedRequest: readonly Explanation[] = [
   },
   {
     file: file,
+    text: '#isEvents = false;',
+    changes: [['false', 'true']],
+    kind: 'equivalent',
+    why: 'it is read only after the head of a response, which sets it.',
+  },
+  {
+    file: file,
+    text: "this.#response.on('close', this.#onClientClose).on('error', ignore);",
+    changes: [["'error'", '""']],
+    kind: 'second barrier',
+    why: 'the response is never destroyed with an error; the listener is for errors of a later version of Node.',
+  },
+  {
+    file: file,
+    text: 'else this.#finish();',
+    changes: [['this.#finish();', ';']],
+    kind: 'performance only',
+    why: 'the request then ends with the event `close`, which follows at once if nothing has to be delivered.',
+  },
+  {
+    file: file,
     text: 'this.#lease.suspect();',
     changes: [['this.#lease.suspect();', ';']],
     kind: 'killed elsewhere',
