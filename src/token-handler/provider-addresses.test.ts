@@ -2,12 +2,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FaultServer, startFaultServer } from '../../test/support/fault-server.ts';
 import { createTenantIssuers } from '../service/auth/tenant-issuers.ts';
-import { createProviderAddresses } from './provider-addresses.ts';
+import { createProviderAddresses, type Provider } from './provider-addresses.ts';
 
 const inside = createProviderAddresses({
   accessUrl: 'http://keycloak:8080/auth',
   accessPublicUrl: 'https://access.example.org/auth',
 });
+
+const demo = { realm: 'demo', issuer: null };
 
 describe('a URL from the identity provider', () => {
   const path = '/realms/demo/clients-registrations/openid-connect/7b1e?x=1';
@@ -17,7 +19,7 @@ describe('a URL from the identity provider', () => {
     ['by the address of calls', `http://keycloak:8080/auth${path}`],
     ['by any host that it was called at', `http://10.0.0.7:8080/auth${path}`],
   ])('is called at ACCESS_SERVICE_URL: %s', (_, url) => {
-    expect(inside.rebase(url).href).toBe(`http://keycloak:8080/auth${path}`);
+    expect(inside.rebase(demo, url).href).toBe(`http://keycloak:8080/auth${path}`);
   });
 
   it('is rebased if the two addresses have different paths', () => {
@@ -25,18 +27,21 @@ describe('a URL from the identity provider', () => {
       accessUrl: 'http://keycloak:8080',
       accessPublicUrl: 'https://access.example.org/auth',
     });
-    expect(addresses.rebase(`https://access.example.org/auth${path}`).href).toBe(`http://keycloak:8080${path}`);
-    expect(addresses.rebase(`http://keycloak:8080${path}`).href).toBe(`http://keycloak:8080${path}`);
+    expect(addresses.rebase(demo, `https://access.example.org/auth${path}`).href).toBe(`http://keycloak:8080${path}`);
+    expect(addresses.rebase(demo, `http://keycloak:8080${path}`).href).toBe(`http://keycloak:8080${path}`);
   });
 
   it.each([
     'https://access.example.org/other/realms/demo',
     'https://access.example.org/auth/../admin/realms/demo',
     'https://access.example.org/auth/realms/../admin',
+    'https://access.example.org/auth/realms/other/protocol',
+    'https://access.example.org/auth/realms/demo-2/protocol',
+    'https://access.example.org/auth/realms/demo/../other/protocol',
     'file:///auth/realms/demo',
     'not a URL',
   ])('is not called if it lies outside the identity provider: %s', (url) => {
-    expect(() => inside.rebase(url)).toThrow(TypeError);
+    expect(() => inside.rebase(demo, url)).toThrow(TypeError);
   });
 });
 
@@ -65,7 +70,7 @@ describe('a call', () => {
       accessPublicUrl: 'https://access.example.org/auth',
     });
     const request = { method: 'GET', headers: {}, body: null, redirect: 'manual' as const };
-    const response = await addresses.fetch('https://access.example.org/auth/realms/demo/x', request, 'token');
+    const response = await addresses.fetch(demo, 'https://access.example.org/auth/realms/demo/x', request, 'token');
     expect(response.status).toBe(302);
     expect(server.requests.map(({ target }) => target)).toEqual(['/auth/realms/demo/x']);
   });
@@ -95,16 +100,42 @@ describe('an issuer that the operator has mapped to a tenant', () => {
     expect(mapped.realmOf('https://access.example.org/auth/realms/town')).toBeUndefined();
   });
 
+  const [town, city] = [mapped.providerOf('town'), mapped.providerOf('city')];
+
   it('is called at its own host, also if its paths are those of the platform’s identity provider', () => {
-    for (const url of ['https://login.example.org/token?x=1', 'https://other.example.org/realms/city/token'])
-      expect(mapped.rebase(url).href).toBe(url);
-    expect(mapped.rebase('https://access.example.org/auth/realms/demo/token').host).toBe('keycloak:8080');
+    expect([town, city, mapped.providerOf('demo')]).toEqual([
+      { realm: 'town', issuer: 'https://login.example.org' },
+      { realm: 'city', issuer: 'https://other.example.org/realms/city' },
+      demo,
+    ]);
+    for (const [provider, url] of [
+      [town, 'https://login.example.org/token?x=1'],
+      [city, 'https://other.example.org/realms/city/token'],
+    ] as const)
+      expect(mapped.rebase(provider, url).href).toBe(url);
+    expect(mapped.rebase(demo, 'https://access.example.org/auth/realms/demo/token').host).toBe('keycloak:8080');
   });
 
   it.each(['https://evil.example/token', 'http://login.example.org/token', 'https://login.example.org:8443/token'])(
     'does not allow %s, which has another origin',
     (url) => {
-      expect(() => mapped.rebase(url)).toThrow(TypeError);
+      expect(() => mapped.rebase(town, url)).toThrow(TypeError);
     },
   );
+
+  // A tenant's identity provider must not make the token handler send secrets to that of another tenant, or as a key
+  // set return the keys of the platform.
+  it.each<[string, Provider, string]>([
+    ['at the issuer of another tenant', town, 'https://other.example.org/realms/city/token'],
+    ['in the tenant’s realm of the platform', town, 'https://access.example.org/auth/realms/town/token'],
+    ['in another realm of the platform', town, 'https://access.example.org/auth/realms/demo/token'],
+    ['from the platform, at a mapped issuer', demo, 'https://login.example.org/token'],
+  ])('does not allow a URL of another identity provider: %s', (_, provider, url) => {
+    expect(() => mapped.rebase(provider, url)).toThrow(TypeError);
+  });
+
+  it('is not called any more after the operator has removed it', () => {
+    const former = { realm: 'demo', issuer: 'https://former.example.org' };
+    expect(() => mapped.rebase(former, 'https://former.example.org/token')).toThrow(TypeError);
+  });
 });

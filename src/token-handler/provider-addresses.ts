@@ -1,13 +1,21 @@
 // Translates between the public address of the identity provider, which tokens and browsers use, and the address that
-// this process calls. Returns only URLs of the platform's identity provider and of mapped issuers (TENANT_ISSUERS),
-// because requests to these URLs carry secrets.
+// this process calls. Returns only URLs of the identity provider that the caller names, because requests to these URLs
+// carry secrets (decision 0046).
 import type { CustomFetchOptions } from 'openid-client';
 import { fetchFromProvider, type ProviderRequest } from '../service/auth/provider-fetch.ts';
 import { noTenantIssuers, type TenantIssuers } from '../service/auth/tenant-issuers.ts';
 import { type ProviderOperation, tracedProviderCall } from '../service/tracing/provider-call.ts';
 import { withoutTrailingSlashes } from '../service/url-text.ts';
 
+/** The identity provider of a tenant. */
+export interface Provider {
+  realm: string;
+  /** The issuer that TENANT_ISSUERS maps to the tenant. Null for a realm of the platform's identity provider. */
+  issuer: string | null;
+}
+
 export interface ProviderAddresses {
+  providerOf(realm: string): Provider;
   /** Returns the issuer of the realm's tokens, which is also the base URL of the realm's discovery document. */
   issuer(realm: string): URL;
   /**
@@ -18,16 +26,17 @@ export interface ProviderAddresses {
   /** Returns the realm whose issuer is exactly `issuer`, or undefined if there is none. */
   realmOf(issuer: string): string | undefined;
   /**
-   * Translates `url`, which an identity provider has returned, to the address that this process calls. Compares only
-   * paths, because an identity provider may copy the host of a request into its URLs. A mapped identity provider is
-   * called at the host of its issuer. Throws TypeError for a URL that belongs to no identity provider.
+   * Translates `url`, which an identity provider has returned, to the address that this process calls. For a realm of
+   * the platform's identity provider, compares only paths, because it may copy the host of a request into its URLs. A
+   * mapped identity provider is called at the host of its issuer. Throws TypeError for a URL that does not belong to
+   * the provider, or if TENANT_ISSUERS does not contain its issuer any more.
    */
-  rebase(url: string): URL;
+  rebase(provider: Provider, url: string): URL;
   /**
    * The `fetch` function for OpenID libraries. Rebases `url`, which comes from a discovery document, and follows no
    * redirects.
    */
-  fetch(url: string, request: CustomFetchOptions, operation: ProviderOperation): Promise<Response>;
+  fetch(provider: Provider, url: string, request: CustomFetchOptions, operation: ProviderOperation): Promise<Response>;
   /** True if an address of an identity provider uses http, as is common on a single machine or inside a cluster. */
   readonly insecure: boolean;
 }
@@ -44,23 +53,19 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
   const { tenantIssuers: mapped = noTenantIssuers, called = () => undefined } = options;
   const inner = new URL(options.accessUrl);
   const outer = new URL(options.accessPublicUrl ?? options.accessUrl);
-  const mappedUrls = mapped.issuers.map((issuer) => new URL(issuer));
-  const rebase = (url: string): URL => {
+  const mappedUrls = new Map(mapped.issuers.map((issuer) => [issuer, new URL(issuer)]));
+  const rebase = ({ realm, issuer }: Provider, url: string): URL => {
     const given = new URL(url);
-    const isMapped = mappedUrls.some(({ origin }) => origin === given.origin);
-    // Compares origins first, because a mapped identity provider may have the same paths as the platform's identity
-    // provider. Both may even be on the same host.
-    const isOwnHost = [outer, inner].some(({ origin }) => origin === given.origin);
-    for (const base of isMapped && !isOwnHost ? [] : [outer, inner]) {
-      const root = `${rootOf(base)}/realms/`;
-      if (/^https?:$/.test(given.protocol) && given.pathname.startsWith(root))
-        return new URL(`${rootOf(inner)}/realms/${given.pathname.slice(root.length)}${given.search}`, inner);
-    }
-    if (isMapped) return given;
-    throw new TypeError('the URL is outside the identity provider');
+    if (issuer !== null && mappedUrls.get(issuer)?.origin === given.origin) return given;
+    const path = `/realms/${encodeURIComponent(realm)}/`;
+    const base = [outer, inner].find((address) => given.pathname.startsWith(`${rootOf(address)}${path}`));
+    if (issuer !== null || base === undefined || !/^https?:$/.test(given.protocol))
+      throw new TypeError('the URL is outside the identity provider');
+    return new URL(`${rootOf(inner)}${given.pathname.slice(rootOf(base).length)}${given.search}`, inner);
   };
   const realmIssuer = (realm: string) => new URL(`${rootOf(outer)}/realms/${encodeURIComponent(realm)}`, outer);
   return {
+    providerOf: (realm) => ({ realm, issuer: mapped.issuerOf(realm) ?? null }),
     issuer: (realm) => new URL(mapped.issuerOf(realm) ?? realmIssuer(realm)),
     mappedIssuer: mapped.issuerOf,
     realmOf(issuer) {
@@ -71,8 +76,8 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
       return isOwn ? realm : undefined;
     },
     rebase,
-    async fetch(url, request, operation) {
-      const target = rebase(url);
+    async fetch(provider, url, request, operation) {
+      const target = rebase(provider, url);
       const began = performance.now();
       const seconds = () => (performance.now() - began) / 1_000;
       try {
@@ -86,7 +91,7 @@ export function createProviderAddresses(options: ProviderAddressesOptions): Prov
         throw error;
       }
     },
-    insecure: [inner, outer, ...mappedUrls].some(({ protocol }) => protocol === 'http:'),
+    insecure: [inner, outer, ...mappedUrls.values()].some(({ protocol }) => protocol === 'http:'),
   };
 }
 

@@ -48,7 +48,7 @@ export function createProviderDiscovery({ addresses, log, timeout }: ProviderDis
   return async (realm) => {
     const found = await oidc.discovery(addresses.issuer(realm), 'discovery', undefined, oidc.None(), {
       timeout: timeout / 1_000,
-      [oidc.customFetch]: (url, init) => addresses.fetch(url, init, 'discovery'),
+      [oidc.customFetch]: (url, init) => addresses.fetch(addresses.providerOf(realm), url, init, 'discovery'),
       ...(addresses.insecure && { execute: [oidc.allowInsecureRequests] }),
     });
     const metadata = { ...found.serverMetadata() };

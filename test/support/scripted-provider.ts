@@ -72,9 +72,9 @@ export async function startScriptedProvider(): Promise<ScriptedProvider> {
       const addresses = createProviderAddresses({ accessUrl: url, tenantIssuers });
       return {
         ...addresses,
-        fetch(to, init, operation) {
+        fetch(of, to, init, operation) {
           provider.operations.push(operation);
-          return addresses.fetch(to, init, operation);
+          return addresses.fetch(of, to, init, operation);
         },
       };
     },

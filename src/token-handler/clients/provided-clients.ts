@@ -100,13 +100,14 @@ type Judgement =
 async function attempt(
   { addresses, timeout }: ProvidedClientsOptions,
   metadata: oidc.ServerMetadata,
-  { client, clientId, clientSecret }: ProvideRequest,
+  { tenant, client, clientId, clientSecret }: ProvideRequest,
   authentication: ClientAuthentication,
 ): Promise<Judgement> {
   const authenticated = authenticate({ clientSecret, authentication });
   const configuration = new oidc.Configuration(metadata, clientId, undefined, authenticated);
   configuration.timeout = timeout / 1_000;
-  configuration[oidc.customFetch] = (url, init) => addresses.fetch(url, init, 'check client');
+  configuration[oidc.customFetch] = (url, init) =>
+    addresses.fetch(addresses.providerOf(tenant.realm), url, init, 'check client');
   if (addresses.insecure) oidc.allowInsecureRequests(configuration);
   try {
     await oidc.genericGrantRequest(configuration, 'authorization_code', {

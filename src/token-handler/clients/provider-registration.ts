@@ -7,7 +7,7 @@ import { exchange, type RawResponse } from '../../platform/http-exchange.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import type { ProviderAddresses } from '../provider-addresses.ts';
+import type { Provider, ProviderAddresses } from '../provider-addresses.ts';
 import type { DiscoverProvider } from '../provider-discovery.ts';
 import type { ClientMetadata } from './client-metadata.ts';
 import type { Registration, StoredRegistration } from './registration.ts';
@@ -39,7 +39,7 @@ export type ChangeOutcome =
   /** The identity provider has no such client. */
   | { kind: 'gone' };
 
-export type ManagedClient = Pick<Registration, 'registrationAccessToken' | 'registrationClientUri'>;
+export type ManagedClient = Provider & Pick<Registration, 'registrationAccessToken' | 'registrationClientUri'>;
 
 export interface ProviderRegistration {
   register(realm: string, metadata: ClientMetadata, initialAccessToken: string): Promise<RegisterOutcome>;
@@ -73,7 +73,7 @@ export function createProviderRegistration(options: ProviderRegistrationOptions)
     register: (...asked) => counted(register(options, ...asked)),
     change: (...asked) => counted(change(manage, ...asked)),
     async remove(client) {
-      if (!isReachable(options.addresses, client.registrationClientUri)) return 'refused';
+      if (!isReachable(options.addresses, client)) return 'refused';
       const { status } = await manage('DELETE', client);
       // For a nonexistent client, RFC 7592 section 2.3 specifies 401. Some identity providers send 404.
       if (status === 401) return 'refused';
@@ -100,19 +100,20 @@ async function register(
   { addresses, discover, log, timeout }: ProviderRegistrationOptions,
   ...[realm, metadata, initialAccessToken]: Parameters<ProviderRegistration['register']>
 ): Promise<RegisterOutcome> {
+  const provider = addresses.providerOf(realm);
   const post: { sent: boolean; status?: number } = { sent: false };
   const fetch: oidc.CustomFetch = async (url, init) => {
-    if (init.method !== 'POST') return addresses.fetch(url, init, 'discovery');
+    if (init.method !== 'POST') return addresses.fetch(provider, url, init, 'discovery');
     // Calls `rebase` first, so that `sent` remains false if `rebase` throws for a URL outside the identity provider.
-    const target = addresses.rebase(url).href;
+    const target = addresses.rebase(provider, url).href;
     post.sent = true;
-    const response = await addresses.fetch(target, init, 'registration');
+    const response = await addresses.fetch(provider, target, init, 'registration');
     post.status = response.status;
     return response;
   };
   try {
     // For a mapped issuer, `discover` requires an exact match, which openid-client does not check.
-    if (addresses.mappedIssuer(realm) !== undefined) await discover(realm);
+    if (provider.issuer !== null) await discover(realm);
     const registered = await oidc.dynamicClientRegistration(addresses.issuer(realm), { ...metadata }, undefined, {
       initialAccessToken,
       timeout: timeout / 1_000,
@@ -121,7 +122,7 @@ async function register(
     });
     const issued = issuedSchema.parse(registered.clientMetadata());
     const { registration_access_token: token, registration_client_uri: uri } = issued;
-    if (uri !== undefined) addresses.rebase(uri);
+    if (uri !== undefined) addresses.rebase(provider, uri);
     const isManaged = token !== undefined && uri !== undefined;
     const management = isManaged
       ? { token, uri, kind: 'kept' as const }
@@ -144,9 +145,9 @@ async function register(
   }
 }
 
-function isReachable(addresses: ProviderAddresses, uri: string): boolean {
+function isReachable(addresses: ProviderAddresses, client: ManagedClient): boolean {
   try {
-    addresses.rebase(uri);
+    addresses.rebase(client, client.registrationClientUri);
     return true;
   } catch {
     return false;
@@ -173,14 +174,14 @@ function errorCode(error: unknown): string | undefined {
 type Manage = (method: 'GET' | 'PUT' | 'DELETE', client: ManagedClient, body?: object) => Promise<RawResponse>;
 
 function createManagement({ addresses, agent, timeout }: ProviderRegistrationOptions): Manage {
-  return async (method, { registrationClientUri, registrationAccessToken }, body) =>
+  return async (method, client, body) =>
     exchange(agent, {
       service: 'identity-provider',
       method,
-      url: addresses.rebase(registrationClientUri),
+      url: addresses.rebase(client, client.registrationClientUri),
       headers: {
         accept: 'application/json',
-        authorization: `Bearer ${registrationAccessToken}`,
+        authorization: `Bearer ${client.registrationAccessToken}`,
         ...(body && { 'content-type': 'application/json' }),
       },
       body: body ? JSON.stringify(body) : null,

@@ -250,7 +250,9 @@ describe('a registration', () => {
       removals = { 'https://a/2': 'removed', 'https://a/3': 'refused', 'https://a/4': 'removed' };
       await register();
       expect(given('remove')).toEqual(
-        deletable.map(({ registrationClientUri }) => [{ registrationAccessToken: 'initial', registrationClientUri }]),
+        deletable.map(({ registrationClientUri }) => [
+          { realm: 'demo', issuer: null, registrationAccessToken: 'initial', registrationClientUri },
+        ]),
       );
       expect(given('forget leftover')).toEqual([['2'], ['4']]);
       expect(log.lines()).toMatchObject([

@@ -109,11 +109,12 @@ async function settleAttempt(options: RegistrarOptions, owner: Owner, attemptId:
  */
 async function deleteLeftovers(options: RegistrarOptions, owner: Owner, token: string): Promise<void> {
   const { leftovers, provider, log } = options;
+  const { realm, issuer } = owner;
   const found = await leftovers.deletable(owner).catch(() => []);
   for (const { id, oidcClientId, registrationClientUri } of found) {
     const about = { tenant: owner.tenantId, client: owner.clientId, oidcClientId };
     try {
-      const outcome = await provider.remove({ registrationAccessToken: token, registrationClientUri });
+      const outcome = await provider.remove({ realm, issuer, registrationAccessToken: token, registrationClientUri });
       if (outcome === 'refused') continue;
       await leftovers.forget(id);
       log.info(about, 'leftover client deleted at the identity provider');

@@ -207,6 +207,20 @@ describe('a list of sessions in memory', () => {
     await enter('e', 200);
     expect(await store.index.entries('list', 10)).toEqual(['d', 'e', 'c', 'b', 'a']);
     expect(await store.index.entries('other list', 10)).toEqual([]);
+    expect(await store.index.oldest('list', 3)).toEqual(['a', 'b', 'c']);
+    expect(await store.index.oldest('other list', 3)).toEqual([]);
+  });
+
+  it('reports how many entries it has', async () => {
+    await enter('a', 100);
+    const both = ['list', 'other list'];
+    expect(await enter('b', 100, 0, both)).toEqual(
+      new Map([
+        ['list', 2],
+        ['other list', 1],
+      ]),
+    );
+    expect(await enter('c', 300, 200, both)).toEqual(new Map(both.map((name) => [name, 1])));
   });
 
   it('is read in pages', async () => {

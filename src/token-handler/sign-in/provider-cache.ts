@@ -18,7 +18,6 @@ export interface ProviderCacheOptions {
 export type ProviderCache = ReturnType<typeof createProviderCache>;
 
 export function createProviderCache({ addresses, discover, timeout }: ProviderCacheOptions) {
-  const fetch: oidc.CustomFetch = (url, init) => addresses.fetch(url, init, 'token');
   const providers = new LRUCache<string, oidc.ServerMetadata>({
     max: mostRealms,
     ttl: lifetime,
@@ -37,7 +36,8 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
       const metadata = await metadataOf(realm);
       const configuration = new oidc.Configuration(metadata, clientId, { [oidc.clockTolerance]: 5 }, authentication);
       configuration.timeout = timeout / 1_000;
-      configuration[oidc.customFetch] = fetch;
+      const provider = addresses.providerOf(realm);
+      configuration[oidc.customFetch] = (url, init) => addresses.fetch(provider, url, init, 'token');
       if (addresses.insecure) oidc.allowInsecureRequests(configuration);
       return configuration;
     },
@@ -52,11 +52,11 @@ export function createProviderCache({ addresses, discover, timeout }: ProviderCa
       const metadata = isMapped ? await metadataOf(realm) : providers.get(realm);
       const url = metadata ? metadata.jwks_uri : `${addresses.issuer(realm).href}/protocol/openid-connect/certs`;
       if (url === undefined) throw new TypeError('the identity provider publishes no keys');
-      return addresses.rebase(url).href;
+      return addresses.rebase(addresses.providerOf(realm), url).href;
     },
     /** Translates a URL of the identity provider into the address that browsers use. */
     publicUrl(realm: string, url: URL): URL {
-      const inner = addresses.rebase(url.href);
+      const inner = addresses.rebase(addresses.providerOf(realm), url.href);
       if (addresses.mappedIssuer(realm) !== undefined) return url;
       const marker = `/realms/${encodeURIComponent(realm)}`;
       const rest = inner.pathname.slice(inner.pathname.indexOf(marker) + marker.length);

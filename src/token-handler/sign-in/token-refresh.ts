@@ -52,7 +52,7 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
   return {
     /** Sends the refresh token, and returns the outcome. Never throws. */
     async refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome> {
-      const exchange = createExchange(addresses, agent);
+      const exchange = createExchange(client.realm, addresses, agent);
       const began = performance.now();
       let outcome: RefreshOutcome;
       try {
@@ -108,7 +108,7 @@ class StartHandler extends ForwardingHandler {
  * Creates the `fetch` function of one refresh. Records whether the request was sent, and whether a complete response
  * arrived. Removes the ID token from the response, because openid-client cannot compare it with the session's ID token.
  */
-function createExchange(addresses: ProviderAddresses, agent: Agent) {
+function createExchange(realm: string, addresses: ProviderAddresses, agent: Agent) {
   let state: ExchangeState = 'unsent';
   let idToken: string | undefined;
   const noteSent = () => {
@@ -123,7 +123,7 @@ function createExchange(addresses: ProviderAddresses, agent: Agent) {
     fetch: async (url: string, options: oidc.CustomFetchOptions) => {
       const { headers, method, redirect, signal = null } = options;
       const body = options.body instanceof URLSearchParams ? options.body.toString() : null;
-      const target = addresses.rebase(url);
+      const target = addresses.rebase(addresses.providerOf(realm), url);
       const response = await tracedProviderCall('POST', 'token', () =>
         undiciFetch(target, { method, headers, redirect, signal, body, dispatcher }),
       );
