@@ -128,8 +128,7 @@ async function register(
       ? { token, uri, kind: 'kept' as const }
       : { token: '', uri: '', kind: 'unsupported' as const };
     const client = {
-      oidcClientId: issued.client_id,
-      clientSecret: issued.client_secret,
+      ...{ oidcClientId: issued.client_id, clientSecret: issued.client_secret },
       registrationAccessToken: management.token,
       registrationClientUri: management.uri,
       management: management.kind,

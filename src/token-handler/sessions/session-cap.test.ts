@@ -9,10 +9,16 @@ import {
   tenantId,
 } from '../../../test/support/memory-sessions.ts';
 import { Problem } from '../../service/http/problem.ts';
+import { tenantIndex } from './session-indexes.ts';
 
 async function liveOf(world: MemorySessions): Promise<string[]> {
   const found = await world.sessions.ofUser(tenantId, 'ana', 'all');
   return found.map(({ session }) => session.handle).toReversed();
+}
+
+async function replaced({ metrics }: MemorySessions, cap: 'person' | 'tenant'): Promise<string | undefined> {
+  const text = await metrics.registry.metrics();
+  return new RegExp(`replaced_sessions_total\\{cap="${cap}"\\} (\\d+)`).exec(text)?.[1];
 }
 
 it('the 101st session of a person ends the oldest one, which is audited', async () => {
@@ -23,13 +29,14 @@ it('the 101st session of a person ends the oldest one, which is audited', async 
   expect(await liveOf(world)).toEqual([...handles.slice(1), latest]);
   expect(world.log.lines()).toMatchObject([
     {
-      ...{ level: 'info', session: handles[0] },
+      ...{ level: 'info', session: handles[0], msg: 'session ended: its person has too many sessions' },
       audit: {
         ...{ action: 'session.replaced', tenant: tenantId, object: { id: handles[0] }, outcome: 'succeeded' },
         actor: { kind: 'service', id: 'token-handler' },
       },
     },
   ]);
+  expect(await replaced(world, 'person')).toBe('1');
 });
 
 it('sessions of other people and tenants do not count, and stay', async () => {
@@ -116,8 +123,6 @@ describe('a tenant with the maximum number of sessions', () => {
   const isLive = async ({ sessions }: MemorySessions, handle: string) => (await sessions.read(handle)) !== undefined;
   const live = async (world: MemorySessions, handles: string[]) =>
     Promise.all(handles.map((handle) => isLive(world, handle)));
-  const replaced = async ({ metrics }: MemorySessions) =>
-    /replaced_sessions_total\{cap="tenant"\} (\d+)/.exec(await metrics.registry.metrics())?.[1];
 
   it('loses its oldest one with the next sign-in, which is audited and counted', async () => {
     const { world, handles } = await start();
@@ -130,7 +135,7 @@ describe('a tenant with the maximum number of sessions', () => {
         audit: { action: 'session.replaced', tenant: tenantId, object: { id: handles[0] } },
       },
     ]);
-    expect(await replaced(world)).toBe('1');
+    expect(await replaced(world, 'tenant')).toBe('1');
   });
 
   it('loses none while one of them has ended, even without a sign-out', async () => {
@@ -139,7 +144,17 @@ describe('a tenant with the maximum number of sessions', () => {
     world.now += 60_000;
     const next = await open(world, 'fay');
     expect(await live(world, [...handles.slice(1), next])).toEqual([true, true, true, true]);
-    expect(await replaced(world)).toBeUndefined();
+    expect(await replaced(world, 'tenant')).toBeUndefined();
+    // Only the entry of the ended session has been removed.
+    expect(await world.store.index.oldest(tenantIndex(tenantId), 9)).toEqual([...handles.slice(1), next]);
+    expect(world.log.lines()).toEqual([]);
+  });
+
+  it('loses none, and reads none, when it reaches the maximum', async () => {
+    const world = createMemorySessions({ limits: { mostOfTenant: 1 } });
+    world.store.index.oldest = () => Promise.reject(new Problem('unavailable'));
+    const handle = await open(world, 'ben');
+    expect([await isLive(world, handle), world.log.lines()]).toEqual([true, []]);
   });
 
   it('does not affect other tenants', async () => {

@@ -71,3 +71,11 @@ it('a session counts in the cache with all its tokens and role names', () => {
   // Short names take more memory than their characters.
   expect(size({ roles: Array(10_000).fill('r') })).toBeGreaterThan(300_000);
 });
+
+it('the cache holds a thousand sessions of the largest size, and 8,000 of a usual size', () => {
+  const tokens = { accessToken: 'x'.repeat(4_000), accessIssued: 0, accessExpiry: 0, roles: [] };
+  const usual = sessionCacheLimits.sizeCalculation({ tokens });
+  const largest = sessionCacheLimits.sizeCalculation({ tokens: { ...tokens, accessToken: 'x'.repeat(60_000) } });
+  expect(Math.floor(sessionCacheLimits.maxSize / largest)).toBeGreaterThan(1_000);
+  expect(Math.floor(sessionCacheLimits.maxSize / usual)).toBeGreaterThan(8_000);
+});

@@ -264,22 +264,4 @@ export const sessions: readonly Explanation[] = [
     kind: 'performance only',
     why: 'roles that are too large are also too large as JSON; this check saves writing them.',
   },
-  {
-    file: 'src/token-handler/sessions/token-size.ts',
-    text: 'function lengthOf(texts: readonly (string | undefined)[]): number {',
-    changes: [['{ return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0); }', '{}']],
-    kind: 'performance only',
-    why: 'tokens and roles that are too large are also too large as JSON; their lengths save decoding and writing them.',
-  },
-  {
-    file: 'src/token-handler/sessions/token-size.ts',
-    text: 'return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);',
-    changes: [
-      ['(sum, text) => sum + (text?.length ?? 0)', '() => undefined'],
-      ['sum + (text?.length ?? 0)', 'sum - (text?.length ?? 0)'],
-      ['text?.length ?? 0', 'text?.length && 0'],
-    ],
-    kind: 'performance only',
-    why: 'tokens and roles that are too large are also too large as JSON; their lengths save decoding and writing them.',
-  },
 ];

@@ -173,7 +173,7 @@ export const signIn: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/sign-in/provider-cache.ts',
-    text: "const fetch: oidc.CustomFetch = (url, init) => addresses.fetch(url, init, 'token');",
+    text: "configuration[oidc.customFetch] = (url, init) => addresses.fetch(provider, url, init, 'token');",
     changes: [["'token'", '""']],
     kind: 'killed elsewhere',
     why: '`provider-traces.test.ts` checks the name of the call in traces.',
