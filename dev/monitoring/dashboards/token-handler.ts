@@ -78,6 +78,11 @@ function sessions(queries: Queries): RowText {
         queries: [queries.max('formgate_sessions', { legend: 'sessions' })],
       },
       {
+        title: 'Sessions ended by a cap',
+        question: 'Does a person or a tenant open more sessions than it may have?',
+        queries: [queries.perMinute('formgate_replaced_sessions_total', { by: ['cap'] })],
+      },
+      {
         title: 'Token refreshes by outcome',
         question: 'Are access tokens renewed? If a refresh fails for good, the session ends.',
         queries: [queries.perMinute('formgate_token_refreshes_total', { by: ['outcome'], quiet: true })],

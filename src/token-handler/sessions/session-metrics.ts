@@ -32,10 +32,12 @@ export function createSessionMetrics({ registry, clock, count }: SessionMetricsO
       if (sessions !== undefined) this.set(sessions);
     },
   });
-  return new prom.Counter({
+  const replaced = new prom.Counter({
     name: 'formgate_replaced_sessions_total',
     help: 'Sessions that ended because their person or their tenant has too many, by this cap',
     labelNames: ['cap'],
     registers: [registry],
   });
+  for (const cap of ['person', 'tenant']) replaced.inc({ cap }, 0);
+  return replaced;
 }
