@@ -15,6 +15,7 @@ export interface Provider {
 }
 
 export interface ProviderAddresses {
+  /** Returns the identity provider of the tenant with this realm. */
   providerOf(realm: string): Provider;
   /** Returns the issuer of the realm's tokens, which is also the base URL of the realm's discovery document. */
   issuer(realm: string): URL;

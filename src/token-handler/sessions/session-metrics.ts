@@ -34,7 +34,7 @@ export function createSessionMetrics({ registry, clock, count }: SessionMetricsO
   });
   const replaced = new prom.Counter({
     name: 'formgate_replaced_sessions_total',
-    help: 'Sessions that ended because their person or their tenant has too many, by this cap',
+    help: 'Sessions that a sign-in has ended because there were too many, by cap (person, tenant)',
     labelNames: ['cap'],
     registers: [registry],
   });

@@ -136,8 +136,8 @@ export class Sessions {
   }
 
   /**
-   * Makes a session live by storing its tokens. Its record must be stored already. If the person has too many sessions,
-   * ends the oldest. The same applies to the tenant.
+   * Makes a session live by storing its tokens. Its record must be stored already. If the person or the tenant
+   * has too many sessions, ends the oldest.
    */
   async start(session: Session, tokens: TokenSet): Promise<void> {
     const now = this.#now();
