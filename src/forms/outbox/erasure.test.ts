@@ -54,7 +54,7 @@ describe.each([
     const codes = await Promise.all(
       ids.map((id, nth) => replica(nth + 1).ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } })),
     );
-    expect(codes.map(({ status }) => status)).toEqual(ids.map(() => 202));
+    expect(codes.filter(({ status }) => status !== 202).map(({ text }) => text)).toEqual([]);
     const counts = await kept(
       'SELECT count(DISTINCT subscriber_id)::int AS value FROM subscription_criteria WHERE correlation_id IS NOT NULL GROUP BY correlation_id',
     );
