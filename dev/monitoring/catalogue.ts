@@ -8,6 +8,7 @@ import { createRunMetrics } from '../../src/forms/expiry/metrics.ts';
 import { createFormMetrics } from '../../src/forms/forms/form-metrics.ts';
 import { createNoticeMetrics as createFormNoticeMetrics } from '../../src/forms/notices/metrics.ts';
 import { createOutboxMetrics } from '../../src/forms/outbox/metrics.ts';
+import { createStorageMetrics } from '../../src/forms/storage/storage-metrics.ts';
 import { createPlatformMetrics } from '../../src/platform/platform-metrics.ts';
 import { createJobMetrics } from '../../src/platform-server/job-metrics.ts';
 import { createMailMetrics } from '../../src/platform-server/mail-metrics.ts';
@@ -67,6 +68,7 @@ const creators: Record<MonitoredProcess, (metrics: Metrics) => void> = {
     createCodeMetrics(metrics);
     createFormNoticeMetrics(metrics);
     createAddressMetrics({ registry, isComplete: async () => true });
+    createStorageMetrics({ registry, limit: 1, store: { count: async () => ({ near: 0, full: 0 }) } });
     createOutboxMetrics({ registry, clock, store: { backlog: async () => [] } });
     createRunMetrics({ registry, clock, readHistory: async () => undefined });
   },

@@ -27,7 +27,7 @@ labels, and the question that it answers.
 
 /** Matches the names of the gauges whose value every pod reads from the same store. */
 const shared =
-  /^formgate_(forms|sessions|outbox_(undelivered|oldest|repeatedly)|reconciler_|oldest_overdue|overdue_|quarantined_|address_index|key_ring|registration_leftovers|jobs_)/;
+  /^formgate_(forms|sessions|outbox_(undelivered|oldest|repeatedly)|reconciler_|oldest_overdue|overdue_|quarantined_|address_index|tenants_|key_ring|registration_leftovers|jobs_)/;
 
 function row({ name, type, labels, help, question }: CatalogueEntry): string {
   const kind = type === 'gauge' && shared.test(name) ? 'gauge, shared' : type;

@@ -17,6 +17,7 @@ describe('the configuration', () => {
       CODE_LIFETIME: 600_000,
       CODE_CHANNELS: ['email', 'sms'],
       SUBSCRIBER_REMOVAL_DELAY: 900_000,
+      TENANT_STORAGE_LIMIT: 34_359_738_368,
       DELETE_FILES: false,
       ANONYMOUS_READ_LIMIT: 300,
       ANONYMOUS_READ_WINDOW: 60_000,

@@ -45,6 +45,9 @@ const fields = z.object({
   ANONYMOUS_READ_WINDOW: isoDuration('PT1M', { max: 'PT1H', positive: true }).describe(
     'Length of the window in which ANONYMOUS_READ_LIMIT counts',
   ),
+  TENANT_STORAGE_LIMIT: integer(34_359_738_368, { min: 1_048_576 }).describe(
+    'Bytes that the forms of one tenant may occupy in Postgres. Beyond it, new forms are refused; beyond 1.25 times as much, saves are refused too. The same in every pod',
+  ),
   DELETE_FILES: flag(false).describe('Whether the deletion of a form also deletes its files at the file service'),
   PAGES: csv()
     .pipe(z.array(z.enum(pageNames, 'must be a list of apply and console')))

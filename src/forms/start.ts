@@ -62,6 +62,7 @@ import { createRegisterReferences } from './registers/references.ts';
 import { createRegisterLock } from './registers/register-lock.ts';
 import { createRegisterStore } from './registers/store.ts';
 import { registered } from './registration.ts';
+import { startTenantStorage } from './storage/measurements.ts';
 
 export const migrationsDirectory = formMigrations.directory;
 
@@ -91,10 +92,12 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   const validator = createSchemaValidator({ metrics, log, clock, urnPrefix: urns.prefix });
   const definitions = createDefinitionSource(platform.configuration);
   const addresses = startAddressIndex({ secret: config.CODE_KEY, pool: pools.outbox, clock, log, metrics });
+  const storage = startTenantStorage({ limit: config.TENANT_STORAGE_LIMIT, pool: pools.outbox, clock, log, metrics });
   const findPolicy = createFindPolicy({ db: pools.requests, definitions, clock });
   const refusals = createRefusals(clock);
   const base: Base = {
     ...{ config, log, clock, metrics, urns, platform, pools, validator, definitions, findPolicy, refusals, addresses },
+    storage,
   };
   const outbox = startOutbox(base, pace);
   createDatabaseMetrics({ metrics, pool: pools.outbox, clock });
@@ -115,17 +118,15 @@ export async function startForms(options: StartOptions): Promise<RunningService>
       corsOrigins: config.CORS_ORIGINS,
       bodyLimit: config.BODY_LIMIT,
     }),
-    host: config.HOST,
-    port: config.PORT,
+    ...{ host: config.HOST, port: config.PORT, metricsPort: config.METRICS_PORT },
     metrics,
-    metricsPort: config.METRICS_PORT,
     readiness: readiness.conditions,
     drainDeadline: config.DRAIN_DEADLINE,
     drainDelay: config.DRAIN_DELAY,
     log,
     async close() {
       readiness.stop();
-      await Promise.all([outbox.stop(), addresses.stop()]);
+      await Promise.all([outbox.stop(), addresses.stop(), storage.stop()]);
       await apply?.api.close();
       await Promise.all([validator.close(), platform.close(), ...Object.values(pools).map((one) => one.end())]);
     },
@@ -148,6 +149,7 @@ interface Base {
   findPolicy: FindPolicy;
   refusals: Refusals;
   addresses: ReturnType<typeof startAddressIndex>;
+  storage: ReturnType<typeof startTenantStorage>;
 }
 
 interface Outbox extends Dispatcher {
@@ -156,8 +158,7 @@ interface Outbox extends Dispatcher {
 
 function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Outbox {
   const { config, pools, platform, definitions, urns, metrics, log, clock } = base;
-  const deleteFiles = config.DELETE_FILES;
-  const removalDelay = config.SUBSCRIBER_REMOVAL_DELAY;
+  const { DELETE_FILES: deleteFiles, SUBSCRIBER_REMOVAL_DELAY: removalDelay } = config;
   const store = createOutboxStore({ pool: pools.outbox, removalDelay, noticeTime: config.NOTICE_TIME, deleteFiles });
   const { events, notifications } = platform;
   const files = deleteFiles ? createFileService(platform.client('files', urns.service('file-service:v1'))) : undefined;
@@ -223,12 +224,11 @@ function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<
 }
 
 function createFormServices(base: Base, pool: SharedPool, { subscribeNow }: Outbox) {
-  const { config, validator, urns, metrics, clock, log } = base;
+  const { config, validator, urns, metrics, clock, log, addresses, storage } = base;
   const { notifications } = base.platform;
   const counts = { onTransition: createFormMetrics(metrics), onSuppressed: createNoticeMetrics(metrics) };
   const forms = createFormStore(pool, counts);
   const [codes, hashes] = [createCodeStore(pool), createCodeHashes(config.CODE_KEY)];
-  const codeLifetime = config.CODE_LIFETIME;
   return {
     forms,
     formData: createDataStore(pool),
@@ -238,13 +238,13 @@ function createFormServices(base: Base, pool: SharedPool, { subscribeNow }: Outb
     access: createFormAccess({ forms, definitions: base.definitions, clock }),
     findResponse: createFindResponse(pool),
     verification: createVerification({
-      ...{ store: codes, hashes, notifications, subscribeNow, codeLifetime, clock, channels: config.CODE_CHANNELS },
+      ...{ store: codes, hashes, notifications, subscribeNow, clock },
+      ...{ codeLifetime: config.CODE_LIFETIME, channels: config.CODE_CHANNELS },
       count: createCodeMetrics(metrics),
     }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,
     pseudonyms: createPseudonyms(config.CODE_KEY),
-    addresses: base.addresses,
-    ...{ codes, hashes, validator, clock, log },
+    ...{ codes, hashes, validator, clock, log, addresses, storage },
   };
 }

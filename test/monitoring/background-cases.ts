@@ -163,6 +163,21 @@ const reconciler: AlertCase[] = [
   },
 ];
 
+const storage: AlertCase[] = [
+  {
+    ...{ alert: 'FormgateTenantStorage', when: 'a tenant is near its limit', at: 60, firing: [warning] },
+    series: plainGauge('formgate_tenants_near_storage_limit', [1, 60]),
+  },
+  {
+    ...{ alert: 'FormgateTenantStorage', when: 'no tenant is near its limit', at: 60, firing: [] },
+    series: plainGauge('formgate_tenants_near_storage_limit', [0, 60]),
+  },
+  {
+    ...{ alert: 'FormgateTenantStorage', when: 'deletions have made room', at: 45, firing: [] },
+    series: plainGauge('formgate_tenants_near_storage_limit', [1, 30], [0, 30]),
+  },
+];
+
 const quarantined = (...parts: Parameters<typeof gauge>) => ({
   [series('formgate_quarantined_items', { kind: 'lock', reason: 'database-refused' })]: gauge(...parts),
   [series('formgate_quarantined_items', { kind: 'lock', reason: 'database-refused', pod: 'forms-2' })]: gauge(...parts),
@@ -201,5 +216,6 @@ export const backgroundCases: AlertCase[] = [
   dependencies,
   platformJobs,
   reconciler,
+  storage,
   quarantine,
 ].flat();

@@ -7,6 +7,7 @@ import { creationLimits } from '../../src/forms/forms/creation-limits.ts';
 import { createDataBody } from '../../src/forms/forms/schema.ts';
 import { pageNames } from '../../src/forms/pages/page.ts';
 import { createRegisterGuards } from '../../src/forms/registers/policy.ts';
+import { createStorageLimit } from '../../src/forms/storage/storage-limit.ts';
 import { type PlatformRoutesOptions, platformRoutes } from '../../src/platform-server/app.ts';
 import { createConfigurationGuards } from '../../src/platform-server/configuration/policy.ts';
 import { bearer, callTenant, callTenantOrAll } from '../../src/service/auth/bearer-guards.ts';
@@ -49,7 +50,10 @@ function formServiceRoutes(): Route[] {
     about: {},
     apply: { guards: applyGuards },
     definitions: { ...registerGuards, checks: limiter('definition-checks') },
-    forms: { ...signedIn('form-service'), ...creationLimits(limits), dataBody: createDataBody('urn:example') },
+    forms: {
+      ...{ ...signedIn('form-service'), ...creationLimits(limits), dataBody: createDataBody('urn:example') },
+      storage: createStorageLimit({ limit: 1, onRefused: () => undefined }).storage,
+    },
     operations: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     pages: { pages: pageNames },
     quarantine: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },

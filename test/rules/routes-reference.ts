@@ -36,6 +36,7 @@ export const guardMeanings: Record<string, string> = {
     'Rate limits of logout tokens: invalid ones per client address, valid ones per tenant and client address. Over a limit 429. Reads the body, which contains the token.',
   browserSession: 'Reads the session cookie. 503 if the session store cannot be reached.',
   liveSession: 'A live session of the cookie. Otherwise 401.',
+  roomForSave: 'The forms of the tenant may occupy more of the database (decision 0089).',
   seenSession: 'A live session of the cookie, which this request does not extend. Otherwise 401.',
   cookieScheme: 'https, if the name of the session cookie begins with `__Host-` or `__Secure-`. Otherwise 400.',
   sessionTenant:

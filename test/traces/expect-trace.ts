@@ -25,6 +25,8 @@ const watchers = [
   'src/service/auth/identity-provider-watch.ts',
   'src/service/time-limit.ts',
   'src/service/redis/redis-connection.ts',
+  'src/forms/storage/measurements.ts',
+  'src/forms/storage/store.ts',
 ];
 /**
  * The module that checks registrations at the platform in the background. This module runs many modules that requests

@@ -82,6 +82,21 @@ function forms(queries: Queries): RowText {
         queries: [queries.perMinute('formgate_schema_suspensions_total', { legend: 'suspended' })],
       },
       {
+        title: 'Tenants near their storage limit',
+        question: 'Does a tenant store so much that its forms are refused, or soon will be?',
+        queries: [
+          queries.max('formgate_tenants_near_storage_limit', { legend: 'at least 80 %' }),
+          queries.max('formgate_tenants_over_storage_limit', { legend: 'limit reached' }),
+        ],
+        runbooks: ['tenant-storage'],
+      },
+      {
+        title: 'Requests refused because of the storage limit',
+        question: 'Do applicants notice that their tenant stores too much?',
+        queries: [queries.perMinute('formgate_storage_refusals_total', { by: ['request'] })],
+        runbooks: ['tenant-storage'],
+      },
+      {
         title: 'Index of addresses',
         question: 'Does the search by address find every form? 1 is complete.',
         queries: [queries.min('formgate_address_index_complete', { legend: 'complete' })],

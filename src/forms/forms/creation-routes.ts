@@ -43,7 +43,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       404: { description: 'There is no such definition' },
       409: {
         description:
-          'The definition cannot be used, the applicant already has a form of it (`formId`), codes cannot be sent to any channel of an applicant without an account, or the definition takes no applications now (`opens`, `closes`)',
+          'The definition cannot be used, the applicant already has a form of it (`formId`), codes cannot be sent to any channel of an applicant without an account, the definition takes no applications now (`opens`, `closes`), or the tenant stores too much',
       },
       422: { description: 'The idempotency key was used with another body' },
       429: {
@@ -137,6 +137,7 @@ async function createOnce(options: FormRoutesOptions, prepared: Prepared): Promi
 /** Checks that the form can be created, and counts it. Returns a function that takes the count back. */
 async function countCreatable(options: FormRoutesOptions, prepared: Prepared): Promise<() => void> {
   const { form, caller, definition } = prepared;
+  options.storage.requireRoom(form.tenantId);
   requireOpenIntake(caller, definition, form.created);
   // Without a code, an applicant without an account could never read the draft.
   if (form.anonymousApplicant) options.verification.requireChannel(form.applicant);
@@ -158,7 +159,7 @@ function applicantOf(role: CreatingRole, caller: Caller, given: ApplicantInput |
 
 /** Creates a form. Returns the response to this request or, for a used idempotency key, to the first request. */
 async function create(
-  { creation, findResponse, changed }: FormRoutesOptions,
+  { creation, findResponse, storage, changed }: FormRoutesOptions,
   form: NewForm,
   claim: IdempotencyClaim | undefined,
 ): Promise<{ id: string }> {
@@ -166,6 +167,7 @@ async function create(
   // Retries if the conflicting form or idempotency record was deleted before this request could read it.
   for (let attempt = 0; attempt < 3; attempt += 1) {
     if (await creation.create(form, claim && { ...claim, response })) {
+      storage.created(form.tenantId, (form.data?.length ?? 0) + (form.files?.length ?? 0));
       changed();
       return response;
     }

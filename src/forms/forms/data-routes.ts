@@ -84,14 +84,14 @@ async function read(
 }
 
 export function updateDataRoute(options: FormRoutesOptions): Route {
-  const { bearer, tenant, access } = options;
+  const { bearer, tenant, access, storage } = options;
   return route({
     method: 'put',
     path,
     audit: 'form.save',
     summary: 'Save the data of a draft',
     description: `${describeAction('update-data')} Members that are sent replace the stored ones; others stay. An intake application without an open read session must send both members.`,
-    guards: [bearer, tenant, mayUpdateData(access)],
+    guards: [bearer, tenant, mayUpdateData(access), storage.roomForSave],
     params: formParams,
     query: updateQuery,
     body: options.dataBody,
@@ -100,7 +100,7 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
       200: { description: 'The form data as saved', schema: savedDataResponse, headers: etag },
       400: { description: 'The body is invalid, or a member is missing' },
       403: { description: 'The caller may not change this form' },
-      409: { description: 'The form is locked, or it is not a draft' },
+      409: { description: 'The form is locked or not a draft, or the tenant stores too much' },
       ...formFailures,
       412: { description: 'The form data has changed since it was read' },
     },
@@ -129,7 +129,9 @@ async function saveFormData(
 ): Promise<void> {
   const { authorized } = response.locals;
   const findings = validates ? await findProblems(options, formRequest, sent.data, authorized) : undefined;
-  sendFormData(response, await save(options, formRequest, sent, authorized), findings);
+  const saved = await save(options, formRequest, sent, authorized);
+  options.storage.saved(formRequest.tenantId, saved.body.length);
+  sendFormData(response, saved, findings);
 }
 
 async function save(

@@ -9,6 +9,7 @@ import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import type { ReadExpiryDates } from '../expiry/dates.ts';
+import type { StorageLimit } from '../storage/storage-limit.ts';
 import { codeOf, type FormAccess, type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import { describeAction } from './catalogue.ts';
 import type { CreationLimits } from './creation-limits.ts';
@@ -46,6 +47,7 @@ export interface FormRoutesOptions extends CreationLimits {
   /** The key of the HMACs of idempotency keys and bodies. */
   secret: string;
   dataBody: ReturnType<typeof createDataBody>;
+  storage: StorageLimit;
   clock: Clock;
   log: Logger;
   /** Called after each commit that wrote to the outbox. */

@@ -20,6 +20,8 @@ export interface Operations {
   overdue: { drafts: Bounded | null; oldest: Date | null; deletions: Bounded | null };
   quarantine: Quarantined;
   outbox: Undelivered;
+  /** Undefined in the view of all tenants. */
+  storage: { bytes: number; limit: number; measured: Date | null } | undefined;
   limits: { pod: string; since: Date; refused: RefusedRequests[] };
 }
 
@@ -33,6 +35,7 @@ export interface OperationsOptions {
   /** Returns how long the forms of a definition are kept. Undefined if the definition cannot be used. */
   policyOf(key: { tenantId: string; definitionId: string }): Promise<Policy | undefined>;
   refusals: Pick<Refusals, 'since' | 'of'>;
+  storageOf(tenantId: string): Promise<Operations['storage']>;
   clock: Clock;
 }
 
@@ -77,14 +80,16 @@ export function createReadOperations(options: OperationsOptions): ReadOperations
     clock,
     async read(key) {
       const tenantId = key === all ? undefined : key;
-      const [runs, history, quarantine, outbox] = await Promise.all([
+      const [runs, history, quarantine, outbox, storage] = await Promise.all([
         options.readRuns(shownRuns),
         options.readHistory(),
         store.quarantined(tenantId),
         store.undelivered(tenantId, clock()),
+        tenantId === undefined ? undefined : options.storageOf(tenantId),
       ]);
       const overdue = tenantId === undefined ? overdueOfAll(history) : await overdueOf(tenantId);
-      return { asOf: clock(), isForAll: tenantId === undefined, runs, history, overdue, quarantine, outbox };
+      const isForAll = tenantId === undefined;
+      return { asOf: clock(), isForAll, runs, history, overdue, quarantine, outbox, storage };
     },
   });
 

@@ -78,6 +78,18 @@ describe('GET /form/v1/operations', () => {
     expect(await read(core, forTenant(own))).toMatchObject({ scope: 'tenant', quarantine: { count: 2 } });
   });
 
+  it('returns what the forms of one tenant occupy', async () => {
+    const [limit, measured] = [34_359_738_368, forms.now().toISOString()];
+    await forms.pool.query(
+      `INSERT INTO tenant_storage (tenant_id, bytes, measured) VALUES ($1, 12345678901, $2)
+      ON CONFLICT (tenant_id) DO UPDATE SET bytes = excluded.bytes, measured = excluded.measured`,
+      [own, measured],
+    );
+    expect(await read()).toMatchObject({ storage: { bytes: 12_345_678_901, limit, measured } });
+    expect(await read(core, forTenant(foreign))).toMatchObject({ storage: { bytes: 0, limit, measured: null } });
+    expect(await read(core)).toMatchObject({ storage: null });
+  });
+
   it('counts a tenant’s overdue drafts and deletions, and returns the counts of the last run for all tenants', async () => {
     const oldest = new Date(forms.now().getTime() - 1_000);
     await addRun('1', { oldestOverdue: oldest, overdueDeletions: 7 });

@@ -49,6 +49,14 @@ export const operationsResponse = z
     outbox: z
       .strictObject({ ...bounded, oldest: moment.meta({ description: 'When the oldest of them was written' }) })
       .meta({ description: 'Events and notices that are due and not delivered' }),
+    storage: z
+      .strictObject({
+        bytes: count.meta({ description: 'What the forms occupy in the database, at the last measurement' }),
+        limit: count.meta({ description: 'Beyond it, new forms are refused' }),
+        measured: moment.meta({ description: 'null before the first measurement' }),
+      })
+      .nullable()
+      .meta({ description: 'null for all tenants' }),
     limits: z
       .strictObject({
         pod: z.string(),
@@ -73,7 +81,7 @@ export const operationsResponse = z
 const isoOf = (date: Date | null | undefined) => date?.toISOString() ?? null;
 
 export function operationsView(operations: Operations): z.input<typeof operationsResponse> {
-  const { asOf, isForAll, runs, history, overdue, quarantine, outbox, limits } = operations;
+  const { asOf, isForAll, runs, history, overdue, quarantine, outbox, storage, limits } = operations;
   const shown = (found: { count: number; isMinimum: boolean } | null) =>
     found && { count: found.count, isMinimum: found.isMinimum };
   return {
@@ -90,6 +98,7 @@ export function operationsView(operations: Operations): z.input<typeof operation
     overdue: { drafts: shown(overdue.drafts), oldest: isoOf(overdue.oldest), deletions: shown(overdue.deletions) },
     quarantine: { count: quarantine.count, isMinimum: quarantine.isMinimum, released: quarantine.released },
     outbox: { count: outbox.count, isMinimum: outbox.isMinimum, oldest: isoOf(outbox.oldest) },
+    storage: storage ? { ...storage, measured: isoOf(storage.measured) } : null,
     limits: {
       pod: limits.pod,
       since: limits.since.toISOString(),

@@ -147,6 +147,12 @@ export const problemTypes = {
     meaning: 'The uploaded files, including those that the form no longer names, have reached a limit of the form.',
     action: 'Use the files that were uploaded, and ask the office how to hand in further ones.',
   },
+  'storage-full': {
+    status: 409,
+    title: 'The tenant’s storage for forms is full',
+    meaning: 'The forms of the tenant occupy as much of the database as one tenant may use. Nothing was changed.',
+    action: 'A `form-admin` must delete forms, or the operator must raise `TENANT_STORAGE_LIMIT`. Then retry.',
+  },
   'registration-required': {
     status: 409,
     title: 'The client has to be registered',
@@ -231,8 +237,7 @@ export const problemTypes = {
   'dependency-timeout': {
     status: 504,
     title: 'A service that this one depends on did not respond in time',
-    meaning:
-      'A platform service, the identity provider or an upstream was too slow. It may have processed the request.',
+    meaning: 'A platform service, the identity provider or an upstream was too slow. It may have done its work.',
     action: 'Check the outcome, then retry with backoff.',
   },
 } as const satisfies Record<string, ProblemType>;
@@ -242,9 +247,4 @@ export type ProblemSlug = keyof typeof problemTypes;
 /** Returns the problem type with this slug, or undefined if no type has it. */
 export function findProblemType(slug: string): ProblemType | undefined {
   return Object.hasOwn(problemTypes, slug) ? problemTypes[slug as ProblemSlug] : undefined;
-}
-
-/** Returns the `type` of a problem (RFC 9457 section 3.1.1): a URN, the same in every installation (decision 0015). */
-export function problemUrn(slug: string): string {
-  return `urn:formgate:problem:${slug}`;
 }

@@ -1,7 +1,7 @@
 // The error that carries a problem type to the client, and the response body for it (RFC 9457). The cause of an error
 // is only logged.
 import type { z } from 'zod';
-import { type ProblemSlug, problemTypes, problemUrn } from './problem-types.ts';
+import { type ProblemSlug, problemTypes } from './problem-types.ts';
 
 /** An invalid field: a JSON pointer (RFC 6901) into the body, or below `/params`, `/query` or `/headers`. */
 export interface FieldError {
@@ -88,4 +88,9 @@ export function invalidRequest(errors: FieldError[], count = errors.length): Pro
   const place = first.pointer ? `${first.pointer}: ` : '';
   const more = count > 1 ? ` (and ${count - 1} more)` : '';
   return new Problem('invalid-request', `${place}${first.detail}${more}`, { errors: errors.slice(0, listedErrors) });
+}
+
+/** Returns the `type` of a problem (RFC 9457 section 3.1.1): a URN, the same in every installation (decision 0015). */
+export function problemUrn(slug: string): string {
+  return `urn:formgate:problem:${slug}`;
 }

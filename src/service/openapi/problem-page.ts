@@ -2,8 +2,8 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { anonymous, type Route, route } from '../http/http-app.ts';
-import { Problem } from '../http/problem.ts';
-import { findProblemType, type ProblemType, problemUrn } from '../http/problem-types.ts';
+import { Problem, problemUrn } from '../http/problem.ts';
+import { findProblemType, type ProblemType } from '../http/problem-types.ts';
 import { html, page, prose } from './html.ts';
 import { pagePolicy, pageStylesheet } from './page-stylesheet.ts';
 

@@ -39,7 +39,13 @@ function countText(found: Count | null): string {
   return found.isMinimum ? `${found.count} or more` : String(found.count);
 }
 
-function Overview({ operations: { overdue, outbox, quarantine, coreClients } }: { operations: Operations }) {
+function storageText({ bytes, limit }: NonNullable<Operations['storage']>): string {
+  return `${mebibytes(bytes)} of ${mebibytes(limit)} MiB`;
+}
+
+const mebibytes = (bytes: number) => Math.ceil(bytes / 1_048_576).toLocaleString('en');
+
+function Overview({ operations: { overdue, outbox, quarantine, storage, coreClients } }: { operations: Operations }) {
   return (
     <Facts
       facts={[
@@ -50,6 +56,7 @@ function Overview({ operations: { overdue, outbox, quarantine, coreClients } }: 
         ['Deletions overdue', countText(overdue.deletions)],
         ['Items in quarantine', countText(quarantine)],
         ['Of these released', quarantine.released],
+        ...(storage ? [['Storage of the forms', storageText(storage)] as const] : []),
         ...Object.entries(coreClients ?? {}).map(([name, count]) => [`Core clients: ${name}`, count] as const),
       ]}
     />

@@ -21,6 +21,8 @@ export interface Operations {
   overdue: { drafts: Count | null; oldest: Time; deletions: Count | null };
   quarantine: Count & { released: number };
   outbox: Count & { oldest: Time };
+  /** null if `scope` is `all`. */
+  storage: { bytes: number; limit: number; measured: Time } | null;
   limits: { pod: string; since: string; refused: Refused[] };
 }
 

@@ -1,0 +1,180 @@
+// Measures the storage of the tenants whose forms this process creates or saves. Every pod runs this background job. It
+// is due again after the tenant has written a hundredth of its limit here, and after an hour in any case.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '../../service/clock.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
+import { type Backoff, retryDelay } from '../../service/retry.ts';
+import { createStorageLimit, type StorageLimit, type Usage } from './storage-limit.ts';
+import { createStorageMetrics } from './storage-metrics.ts';
+import { createStorageStore, nearShare, type StorageStore, type TenantStorage } from './store.ts';
+
+export interface MeasurementOptions {
+  /** Bytes (TENANT_STORAGE_LIMIT). */
+  limit: number;
+  store: Pick<StorageStore, 'read' | 'add' | 'walk'>;
+  /** The tenants to measure, by id. */
+  usages: { keys(): Iterable<string>; peek(tenantId: string): Usage | undefined };
+  clock: Clock;
+  log: Logger;
+  pace?: Partial<MeasurementPace> | undefined;
+}
+
+/** The size of the batches and the times of the measurements. All times are in milliseconds. */
+export interface MeasurementPace {
+  /** Maximum number of forms in a batch. */
+  batch: number;
+  /** Time between two reads of the measurements while no walk is in progress. */
+  interval: number;
+  /** Time between two walks over a tenant that has written much. */
+  often: number;
+  /** Time between two walks over a tenant that is near its limit, so that deletions soon make room. */
+  near: number;
+  /** Time between two walks over any other tenant. */
+  seldom: number;
+  retry: Backoff;
+}
+
+const minute = 60_000;
+const defaultPace: MeasurementPace = {
+  batch: 1_000,
+  interval: 5_000,
+  often: 10_000,
+  near: minute,
+  seldom: 60 * minute,
+  retry: { first: 1_000, cap: minute },
+};
+/** A tenant that has written this share of its limit here since its last measurement is measured again. */
+const writtenShare = 0.01;
+/** The pause after a batch is its duration times this number, so that walks take little of the database's time. */
+const restFactor = 10;
+const longestRest = 30_000;
+
+type State = 'free' | 'near' | 'full';
+
+const messages: Record<State, string> = {
+  free: 'the forms of the tenant are no longer near their storage limit',
+  near: 'the forms of the tenant are near their storage limit',
+  full: 'the forms of the tenant have reached their storage limit: new forms are refused',
+};
+
+function stateOf(usage: Usage, limit: number): State {
+  const share = usage.used / limit;
+  return share < nearShare ? 'free' : share < 1 ? 'near' : 'full';
+}
+
+export function startMeasurements(options: MeasurementOptions): { stop(): Promise<void> } {
+  const { store, usages, clock, log, limit } = options;
+  const pace = { ...defaultPace, ...options.pace };
+  const states = new WeakMap<Usage, State>();
+  const ending = new AbortController();
+  const { signal } = ending;
+  const rest = (milliseconds: number) => sleep(milliseconds, undefined, { signal, ref: false }).catch(() => undefined);
+
+  function logState(tenantId: string, usage: Usage): void {
+    const state = stateOf(usage, limit);
+    if (state === (states.get(usage) ?? 'free')) return;
+    states.set(usage, state);
+    log[state === 'free' ? 'info' : 'warn']({ tenant: tenantId, bytes: usage.used, limit }, messages[state]);
+  }
+
+  /** Returns the time at or before which a walk must have begun for the next one to be due. */
+  function dueBefore(usage: Usage): Date {
+    const seldom = stateOf(usage, limit) === 'free' ? pace.seldom : pace.near;
+    const hasWrittenMuch = usage.before + usage.since >= limit * writtenShare;
+    return new Date(clock().getTime() - (hasWrittenMuch ? pace.often : seldom));
+  }
+
+  /** Reads the measurements. Returns the tenants that have to be measured now. */
+  async function readDue(): Promise<[string, Usage][]> {
+    const due: [string, Usage][] = [];
+    for (const { tenantId, ...read } of await readAll(store, [...usages.keys()])) {
+      const usage = usages.peek(tenantId);
+      if (!usage) continue;
+      updateUsage(usage, read);
+      logState(tenantId, usage);
+      if (usage.walkBegan || !usage.measured || usage.measured <= dueBefore(usage)) due.push([tenantId, usage]);
+    }
+    return due;
+  }
+
+  async function run(): Promise<void> {
+    let failures = 0;
+    for (let turn = 0; !signal.aborted; turn += 1) {
+      const began = performance.now();
+      try {
+        const due = await readDue();
+        // One batch of one tenant at a time, so that a tenant with many forms does not delay the others.
+        const [tenantId, usage] = due[turn % due.length] ?? [];
+        if (tenantId !== undefined && usage) {
+          const now = clock();
+          if (!usage.walkBegan) beginWalk(usage, now);
+          await store.walk({ tenantId, now, limit: pace.batch, dueBefore: dueBefore(usage) });
+        }
+        failures = 0;
+        await rest(usage ? Math.min((performance.now() - began) * restFactor, longestRest) : pace.interval);
+      } catch (error) {
+        failures += 1;
+        const retryInMs = retryDelay(failures, pace.retry);
+        log.warn({ err: error, retryInMs }, 'storage of tenants not measured');
+        await rest(retryInMs);
+      }
+    }
+  }
+
+  const running = run();
+  return {
+    async stop() {
+      ending.abort();
+      await running;
+    },
+  };
+}
+
+/** Reads the measurements of the tenants, after it has added those that are new. */
+async function readAll(store: Pick<StorageStore, 'read' | 'add'>, tenantIds: string[]): Promise<TenantStorage[]> {
+  if (tenantIds.length === 0) return [];
+  const found = await store.read(tenantIds);
+  if (found.length === tenantIds.length) return found;
+  await store.add(tenantIds);
+  return store.read(tenantIds);
+}
+
+type Measured = Omit<TenantStorage, 'tenantId'>;
+
+/**
+ * Records a new measurement. A complete walk has seen what was written before it began, but perhaps not what was
+ * written later.
+ */
+export function updateUsage(usage: Usage, { bytes, measured, walkBegan }: Measured): void {
+  if (measured?.getTime() !== usage.measured?.getTime()) {
+    usage.before = 0;
+    // The walk began and ended between two reads.
+    if (measured?.getTime() !== usage.walkBegan?.getTime()) usage.since = 0;
+  }
+  if (walkBegan && walkBegan.getTime() !== usage.walkBegan?.getTime()) beginWalk(usage, walkBegan);
+  Object.assign(usage, { used: bytes + usage.before + usage.since, measured, walkBegan });
+}
+
+/** Records that a walk begins, which may miss what is written from now on. */
+function beginWalk(usage: Usage, now: Date): void {
+  usage.walkBegan = now;
+  usage.before += usage.since;
+  usage.since = 0;
+}
+
+export interface TenantStorageOptions extends Pick<MeasurementOptions, 'limit' | 'clock' | 'log'> {
+  /** A pool that requests do not use, so that requests do not wait for the measurements. */
+  pool: Queryable;
+  metrics: Pick<Metrics, 'registry'>;
+}
+
+/** Creates the limit of the tenants' storage, and starts the measurements for it. */
+export function startTenantStorage(options: TenantStorageOptions): StorageLimit & { stop(): Promise<void> } {
+  const { limit, pool, metrics, clock, log } = options;
+  const store = createStorageStore(pool);
+  const onRefused = createStorageMetrics({ ...metrics, store, limit });
+  const { storage, usages } = createStorageLimit({ limit, onRefused });
+  return { ...storage, ...startMeasurements({ limit, store, usages, clock, log }) };
+}

@@ -1,0 +1,185 @@
+// Tests the limit of what the forms of one tenant may occupy: with the form service, and how its figures are measured.
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
+import { type FormReplica, type FormWorld, startFormWorld } from '../../../test/support/form-world.ts';
+import { anonymous, permit } from '../../../test/support/forms.ts';
+import { startMeasurements, updateUsage } from './measurements.ts';
+import { createStorageLimit, type Usage } from './storage-limit.ts';
+import { createStorageStore, formOverhead, type StorageStore } from './store.ts';
+
+const mib = 1_048_576;
+const at = (seconds: number) => new Date(Date.UTC(2026, 7, 20, 17, 0, seconds));
+
+describe('a tenant that stores too much', () => {
+  let world: FormWorld;
+  let replica: FormReplica;
+  let ahead = 0;
+  beforeAll(async () => {
+    world = await startFormWorld();
+    const clock = () => new Date(Date.now() + ahead);
+    replica = await world.start({ env: { TENANT_STORAGE_LIMIT: String(mib) }, clock });
+  });
+  afterAll(() => world.close());
+
+  /** Form data that Postgres cannot compress. */
+  const large = () => ({ data: { text: randomBytes(200_000).toString('base64') }, files: {} });
+  const body = { definitionId: permit.id, applicant: anonymous() };
+  const create = (key?: string) =>
+    replica.ask('POST', '', { as: 'intake', body, ...(key !== undefined && { headers: { 'idempotency-key': key } }) });
+  const save = (id: string) => replica.ask('PUT', `/${id}/data`, { as: 'intake', body: large() });
+  const full = { status: 409, body: { type: 'urn:formgate:problem:storage-full' } };
+
+  it('can create no forms, then save nothing, and goes on after its administrator has deleted forms', async () => {
+    const first = await create('a key');
+    const ids = [(first.body as { id: string }).id];
+    for (let n = 0; n < 5; n += 1) ids.push(((await create()).body as { id: string }).id);
+    for (const id of ids.slice(0, 4)) expect((await save(id)).status).toBe(200);
+    expect(await create()).toMatchObject(full);
+    expect((await create('a key')).body).toEqual(first.body);
+    expect((await save(ids[4] ?? '')).status).toBe(200);
+    expect(await save(ids[5] ?? '')).toMatchObject(full);
+    const metrics = async () => (await fetch(`${replica.metricsUrl}/metrics`)).text();
+    expect(await metrics()).toMatch(/^formgate_storage_refusals_total\{request="create"[^}]*\} 2$/m);
+    expect(await metrics()).toMatch(/^formgate_storage_refusals_total\{request="save"[^}]*\} 1$/m);
+    await expect.poll(metrics, { timeout: 20_000 }).toMatch(/^formgate_tenants_over_storage_limit(\{.*\})? 1$/m);
+    expect(await metrics()).toMatch(/^formgate_tenants_near_storage_limit(\{.*\})? 1$/m);
+
+    for (const id of ids) expect((await replica.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
+    ahead = 61_000;
+    await expect.poll(async () => (await create()).status, { timeout: 20_000 }).toBe(201);
+    expect(replica.logText()).toContain('new forms are refused');
+  });
+});
+
+describe('the measurements', () => {
+  let database: FormDatabase;
+  let store: StorageStore;
+  beforeAll(async () => {
+    database = await openFormDatabase(4);
+    store = createStorageStore(database.pool);
+    await fill('large', 2_500, 300);
+    await fill('small', 3, 10);
+  });
+  afterAll(() => database.close());
+  beforeEach(async () => {
+    await database.pool.query('DELETE FROM tenant_storage');
+    await store.add(['large', 'small']);
+  });
+
+  /** Creates forms in pairs with the same time, each with `bytes` of form data. */
+  const fill = (tenantId: string, count: number, bytes: number) =>
+    database.pool.query(
+      `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer,
+        anonymous_applicant, one_per_applicant, applicant, last_accessed, data)
+      SELECT gen_random_uuid(), $1, 'permit', 'Draft', $3::timestamptz + g / 2 * interval '1 second',
+        '{"id":"s","name":"Intake"}', 'core', true, false, '{}', $3, to_json(repeat('x', $4))
+      FROM generate_series(1, $2) g`,
+      [tenantId, count, at(0), bytes],
+    );
+  const sizeOf = async (tenantId: string) => {
+    const { rows } = await database.pool.query<{ bytes: number }>(
+      `SELECT sum($2 + pg_column_size(data) + pg_column_size(files) + pg_column_size(applicant)
+        + pg_column_size(history) + pg_column_size(uploads))::float8 AS bytes FROM forms WHERE tenant_id = $1`,
+      [tenantId, formOverhead],
+    );
+    return rows[0]?.bytes ?? 0;
+  };
+  const read = async (tenantId: string) => (await store.read([tenantId]))[0];
+
+  it('visit every form of the tenant once, in batches, although several pods walk', async () => {
+    expect(await read('large')).toEqual({ tenantId: 'large', bytes: 0, measured: null, walkBegan: null });
+    const walk = () => store.walk({ tenantId: 'large', now: at(1), limit: 30, dueBefore: at(0) });
+    while (!(await read('large'))?.measured) await Promise.all([walk(), walk(), walk(), walk()]);
+    expect(await read('large')).toEqual({
+      ...{ tenantId: 'large', bytes: await sizeOf('large'), measured: at(1), walkBegan: null },
+    });
+    expect(await sizeOf('large')).toBeGreaterThan(2_500 * (formOverhead + 300));
+  });
+
+  it('begin a new walk only when it is due, and keep the last figure until it ends', async () => {
+    const walk = (second: number, limit = 100) =>
+      store.walk({ tenantId: 'small', now: at(second), limit, dueBefore: at(second - 10) });
+    expect(await walk(0)).toBe(true);
+    expect(await walk(9)).toBe(false);
+    expect(await walk(10, 2)).toBe(true);
+    const bytes = await sizeOf('small');
+    expect(await read('small')).toEqual({ tenantId: 'small', bytes, measured: at(0), walkBegan: at(10) });
+    expect(await walk(11, 2)).toBe(true);
+    expect(await read('small')).toEqual({ tenantId: 'small', bytes, measured: at(10), walkBegan: null });
+  });
+
+  it('of a walk that does not end count as soon as they exceed the last figure', async () => {
+    await store.walk({ tenantId: 'large', now: at(0), limit: 2_000, dueBefore: at(-10) });
+    const found = await read('large');
+    expect(found).toMatchObject({ measured: null, walkBegan: at(0) });
+    expect(found?.bytes).toBeGreaterThan(2_000 * formOverhead);
+  });
+
+  it('of a tenant with few forms are not delayed by one with many, and go on after an outage', async () => {
+    const log = captureLog('info');
+    const { storage, usages } = createStorageLimit({ limit: 2 * mib, onRefused: () => undefined });
+    let failures = 1;
+    const order: string[] = [];
+    const failing: Pick<StorageStore, 'read' | 'add' | 'walk'> = {
+      ...store,
+      read: (ids) => (failures-- > 0 ? Promise.reject(new Error('no database')) : store.read(ids)),
+      walk(options) {
+        order.push(options.tenantId);
+        return store.walk(options);
+      },
+    };
+    storage.created('large', 0);
+    storage.created('small', 0);
+    storage.created('unknown', 0);
+    const measurements = startMeasurements({
+      ...{ limit: 2 * mib, store: failing, usages, log: log.log, clock: () => at(0) },
+      pace: { batch: 500, interval: 10, retry: { first: 1, cap: 1 } },
+    });
+    await expect.poll(() => [...usages.values()].every(({ measured }) => measured)).toBe(true);
+    await measurements.stop();
+    expect(order.indexOf('small')).toBeLessThanOrEqual(1);
+    expect(order.filter((tenantId) => tenantId === 'small')).toHaveLength(1);
+    expect(usages.peek('large')).toMatchObject({ used: await sizeOf('large'), before: 0, since: 0 });
+    expect(() => storage.requireRoom('large')).toThrow('occupy 2097152 bytes or more');
+    expect(() => storage.requireRoom('small')).not.toThrow();
+    expect(log.text()).toContain('storage of tenants not measured');
+    const messages = log.lines().flatMap(({ tenant, msg }) => (tenant === 'large' ? [msg] : []));
+    expect(messages).toEqual([
+      'the forms of the tenant are near their storage limit',
+      'the forms of the tenant have reached their storage limit: new forms are refused',
+    ]);
+  });
+});
+
+describe('what this process writes', () => {
+  const usage = (): Usage => ({ used: 100, measured: at(0), walkBegan: null, before: 0, since: 0 });
+
+  const write = (known: Usage, bytes: number) => {
+    known.used += bytes;
+    known.since += bytes;
+  };
+
+  it('counts until a walk that began later is complete', () => {
+    const known = usage();
+    write(known, 10);
+    updateUsage(known, { bytes: 100, measured: at(0), walkBegan: at(5) });
+    write(known, 20);
+    expect(known.used).toBe(130);
+    updateUsage(known, { bytes: 100, measured: at(0), walkBegan: at(5) });
+    expect(known.used).toBe(130);
+    updateUsage(known, { bytes: 110, measured: at(5), walkBegan: null });
+    expect(known.used).toBe(130);
+    updateUsage(known, { bytes: 110, measured: at(5), walkBegan: at(9) });
+    updateUsage(known, { bytes: 130, measured: at(9), walkBegan: null });
+    expect(known.used).toBe(130);
+  });
+
+  it('does not count twice if another pod’s walk began and ended unnoticed', () => {
+    const known = usage();
+    write(known, 10);
+    updateUsage(known, { bytes: 110, measured: at(5), walkBegan: at(6) });
+    expect(known.used).toBe(110);
+  });
+});

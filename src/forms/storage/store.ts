@@ -1,0 +1,99 @@
+// Measures how much the forms of a tenant occupy in Postgres. A walk visits the tenant's forms in batches, in the order
+// of their creation, and adds up their sizes. Its position is in the database, so all pods continue the same walk.
+import type { Queryable } from '../../service/postgres/postgres.ts';
+
+export interface TenantStorage {
+  tenantId: string;
+  /**
+   * Bytes that the last complete walk found, or those that the walk in progress has found so far, whichever is more: a
+   * walk cannot end while forms are created faster than it visits them.
+   */
+  bytes: number;
+  /** When the last complete walk began; null before the first. */
+  measured: Date | null;
+  /** When the walk in progress began; null if there is none. */
+  walkBegan: Date | null;
+}
+
+export interface WalkOptions {
+  tenantId: string;
+  now: Date;
+  /** Maximum number of forms in a batch. */
+  limit: number;
+  /** A new walk begins only if the last complete one began at this time or earlier. */
+  dueBefore: Date;
+}
+
+export type StorageStore = ReturnType<typeof createStorageStore>;
+
+/**
+ * Bytes that each form counts in addition to its JSON columns: the other columns and the entries in the indexes.
+ * docs/scale.md shows 2.0 KiB for a form with 1 KiB of form data.
+ */
+export const formOverhead = 1_024;
+
+/** A tenant whose forms occupy this share of the limit is near it. */
+export const nearShare = 0.8;
+
+const readSql = `
+SELECT tenant_id AS "tenantId", greatest(bytes, walk_bytes)::float8 AS bytes, measured, walk_began AS "walkBegan"
+FROM tenant_storage WHERE tenant_id = ANY ($1)`;
+
+const addSql = `
+INSERT INTO tenant_storage (tenant_id) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING`;
+
+// `pg_column_size` reads the stored size of a large value, not the value itself.
+const walkSql = `
+WITH due AS (
+  SELECT tenant_id, walk_created, walk_id FROM tenant_storage
+  WHERE tenant_id = $1 AND (walk_began IS NOT NULL OR measured IS NULL OR measured <= $4)
+  FOR UPDATE SKIP LOCKED
+), batch AS (
+  SELECT form.* FROM due CROSS JOIN LATERAL (
+    SELECT created, id, ${formOverhead} + pg_column_size(data) + pg_column_size(files) + pg_column_size(applicant)
+      + pg_column_size(history) + pg_column_size(uploads) AS size
+    FROM forms WHERE tenant_id = due.tenant_id AND (created, id) > (due.walk_created, due.walk_id)
+    ORDER BY created, id LIMIT $3) form
+), found AS (
+  SELECT count(*) < $3 AS is_last, coalesce(sum(size), 0) AS size FROM batch
+), last AS (
+  SELECT created, id FROM batch ORDER BY created DESC, id DESC LIMIT 1
+)
+UPDATE tenant_storage s SET
+  bytes = CASE WHEN is_last THEN walk_bytes + size ELSE bytes END,
+  measured = CASE WHEN is_last THEN coalesce(walk_began, $2) ELSE measured END,
+  walk_began = CASE WHEN NOT is_last THEN coalesce(walk_began, $2) END,
+  walk_bytes = CASE WHEN is_last THEN 0 ELSE walk_bytes + size END,
+  walk_created = CASE WHEN is_last THEN '-infinity' ELSE last.created END,
+  walk_id = CASE WHEN is_last THEN '00000000-0000-0000-0000-000000000000' ELSE last.id END
+FROM due, found LEFT JOIN last ON true
+WHERE s.tenant_id = due.tenant_id`;
+
+export function createStorageStore(db: Queryable) {
+  return {
+    /** Returns the storage of those of the tenants that were added. */
+    async read(tenantIds: readonly string[]): Promise<TenantStorage[]> {
+      return (await db.query<TenantStorage>(readSql, [tenantIds])).rows;
+    },
+
+    /** Adds those of the tenants that were not added yet, so that walks can measure them. */
+    async add(tenantIds: readonly string[]): Promise<void> {
+      await db.query(addSql, [tenantIds]);
+    },
+
+    /** Walks one batch. Returns false if no walk is due, or if another pod is walking now. */
+    async walk({ tenantId, now, limit, dueBefore }: WalkOptions): Promise<boolean> {
+      return (await db.query(walkSql, [tenantId, now, limit, dueBefore])).rowCount === 1;
+    },
+
+    /** Counts the tenants that have stored at least `near`, and at least `full` bytes. */
+    async count({ near, full }: { near: number; full: number }): Promise<{ near: number; full: number }> {
+      const { rows } = await db.query<{ near: number; full: number }>(
+        `SELECT count(*) FILTER (WHERE used >= $1::float8)::int AS near, count(*) FILTER (WHERE used >= $2::float8)::int AS full
+        FROM (SELECT greatest(bytes, walk_bytes) AS used FROM tenant_storage) s`,
+        [near, full],
+      );
+      return rows[0] ?? { near: 0, full: 0 };
+    },
+  };
+}
