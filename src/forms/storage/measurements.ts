@@ -1,19 +1,27 @@
 // Measures the storage of the tenants whose forms this process creates or saves. Every pod runs this background job. It
 // is due again after the tenant has written a hundredth of its limit here, and after an hour in any case.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
 import { createStorageLimit, type StorageLimit, type Usage } from './storage-limit.ts';
 import { createStorageMetrics } from './storage-metrics.ts';
-import { createStorageStore, nearShare, type StorageStore, type TenantStorage } from './store.ts';
+import {
+  createStorageStore,
+  createWalk,
+  nearShare,
+  type StorageStore,
+  type TenantStorage,
+  type Walk,
+} from './store.ts';
 
 export interface MeasurementOptions {
   /** Bytes (TENANT_STORAGE_LIMIT). */
   limit: number;
-  store: Pick<StorageStore, 'read' | 'add' | 'walk'>;
+  store: Pick<StorageStore, 'read' | 'add'>;
+  walk: Walk;
   /** The tenants to measure, by id. */
   usages: { keys(): Iterable<string>; peek(tenantId: string): Usage | undefined };
   clock: Clock;
@@ -110,7 +118,7 @@ export function startMeasurements(options: MeasurementOptions): { stop(): Promis
         if (tenantId !== undefined && usage) {
           const now = clock();
           if (!usage.walkBegan) beginWalk(usage, now);
-          await store.walk({ tenantId, now, limit: pace.batch, dueBefore: dueBefore(usage) });
+          await options.walk({ tenantId, now, limit: pace.batch, dueBefore: dueBefore(usage) });
         }
         failures = 0;
         await rest(usage ? Math.min((performance.now() - began) * restFactor, longestRest) : pace.interval);
@@ -166,7 +174,7 @@ function beginWalk(usage: Usage, now: Date): void {
 
 export interface TenantStorageOptions extends Pick<MeasurementOptions, 'limit' | 'clock' | 'log'> {
   /** A pool that requests do not use, so that requests do not wait for the measurements. */
-  pool: Queryable;
+  pool: pg.Pool;
   metrics: Pick<Metrics, 'registry'>;
 }
 
@@ -176,5 +184,5 @@ export function startTenantStorage(options: TenantStorageOptions): StorageLimit 
   const store = createStorageStore(pool);
   const onRefused = createStorageMetrics({ ...metrics, store, limit });
   const { storage, usages } = createStorageLimit({ limit, onRefused });
-  return { ...storage, ...startMeasurements({ limit, store, usages, clock, log }) };
+  return { ...storage, ...startMeasurements({ limit, store, walk: createWalk(pool), usages, clock, log }) };
 }

@@ -7,7 +7,7 @@ import { type FormReplica, type FormWorld, startFormWorld } from '../../../test/
 import { anonymous, permit } from '../../../test/support/forms.ts';
 import { startMeasurements, updateUsage } from './measurements.ts';
 import { createStorageLimit, type Usage } from './storage-limit.ts';
-import { createStorageStore, formOverhead, type StorageStore } from './store.ts';
+import { createStorageStore, createWalk, formOverhead, type StorageStore, type Walk } from './store.ts';
 
 const mib = 1_048_576;
 const at = (seconds: number) => new Date(Date.UTC(2026, 7, 20, 17, 0, seconds));
@@ -56,9 +56,11 @@ describe('a tenant that stores too much', () => {
 describe('the measurements', () => {
   let database: FormDatabase;
   let store: StorageStore;
+  let walk: Walk;
   beforeAll(async () => {
     database = await openFormDatabase(4);
     store = createStorageStore(database.pool);
+    walk = createWalk(database.pool);
     await fill('large', 2_500, 300);
     await fill('small', 3, 10);
   });
@@ -90,8 +92,8 @@ describe('the measurements', () => {
 
   it('visit every form of the tenant once, in batches, although several pods walk', async () => {
     expect(await read('large')).toEqual({ tenantId: 'large', bytes: 0, measured: null, walkBegan: null });
-    const walk = () => store.walk({ tenantId: 'large', now: at(1), limit: 30, dueBefore: at(0) });
-    while (!(await read('large'))?.measured) await Promise.all([walk(), walk(), walk(), walk()]);
+    const next = () => walk({ tenantId: 'large', now: at(1), limit: 30, dueBefore: at(0) });
+    while (!(await read('large'))?.measured) await Promise.all([next(), next(), next(), next()]);
     expect(await read('large')).toEqual({
       ...{ tenantId: 'large', bytes: await sizeOf('large'), measured: at(1), walkBegan: null },
     });
@@ -99,19 +101,19 @@ describe('the measurements', () => {
   });
 
   it('begin a new walk only when it is due, and keep the last figure until it ends', async () => {
-    const walk = (second: number, limit = 100) =>
-      store.walk({ tenantId: 'small', now: at(second), limit, dueBefore: at(second - 10) });
-    expect(await walk(0)).toBe(true);
-    expect(await walk(9)).toBe(false);
-    expect(await walk(10, 2)).toBe(true);
+    const walkAt = (second: number, limit = 100) =>
+      walk({ tenantId: 'small', now: at(second), limit, dueBefore: at(second - 10) });
+    expect(await walkAt(0)).toBe(true);
+    expect(await walkAt(9)).toBe(false);
+    expect(await walkAt(10, 2)).toBe(true);
     const bytes = await sizeOf('small');
     expect(await read('small')).toEqual({ tenantId: 'small', bytes, measured: at(0), walkBegan: at(10) });
-    expect(await walk(11, 2)).toBe(true);
+    expect(await walkAt(11, 2)).toBe(true);
     expect(await read('small')).toEqual({ tenantId: 'small', bytes, measured: at(10), walkBegan: null });
   });
 
   it('of a walk that does not end count as soon as they exceed the last figure', async () => {
-    await store.walk({ tenantId: 'large', now: at(0), limit: 2_000, dueBefore: at(-10) });
+    await walk({ tenantId: 'large', now: at(0), limit: 2_000, dueBefore: at(-10) });
     const found = await read('large');
     expect(found).toMatchObject({ measured: null, walkBegan: at(0) });
     expect(found?.bytes).toBeGreaterThan(2_000 * formOverhead);
@@ -122,19 +124,19 @@ describe('the measurements', () => {
     const { storage, usages } = createStorageLimit({ limit: 2 * mib, onRefused: () => undefined });
     let failures = 1;
     const order: string[] = [];
-    const failing: Pick<StorageStore, 'read' | 'add' | 'walk'> = {
+    const failing = {
       ...store,
-      read: (ids) => (failures-- > 0 ? Promise.reject(new Error('no database')) : store.read(ids)),
-      walk(options) {
-        order.push(options.tenantId);
-        return store.walk(options);
-      },
+      read: (ids: string[]) => (failures-- > 0 ? Promise.reject(new Error('no database')) : store.read(ids)),
+    };
+    const noted: Walk = (batch) => {
+      order.push(batch.tenantId);
+      return walk(batch);
     };
     storage.created('large', 0);
     storage.created('small', 0);
     storage.created('unknown', 0);
     const measurements = startMeasurements({
-      ...{ limit: 2 * mib, store: failing, usages, log: log.log, clock: () => at(0) },
+      ...{ limit: 2 * mib, store: failing, walk: noted, usages, log: log.log, clock: () => at(0) },
       pace: { batch: 500, interval: 10, retry: { first: 1, cap: 1 } },
     });
     await expect.poll(() => [...usages.values()].every(({ measured }) => measured)).toBe(true);

@@ -1,6 +1,8 @@
 // Measures how much the forms of a tenant occupy in Postgres. A walk visits the tenant's forms in batches, in the order
 // of their creation, and adds up their sizes. Its position is in the database, so all pods continue the same walk.
-import type { Queryable } from '../../service/postgres/postgres.ts';
+import type pg from 'pg';
+import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
+import { planSql } from '../outbox/settle-statements.ts';
 
 export interface TenantStorage {
   tenantId: string;
@@ -81,11 +83,6 @@ export function createStorageStore(db: Queryable) {
       await db.query(addSql, [tenantIds]);
     },
 
-    /** Walks one batch. Returns false if no walk is due, or if another pod is walking now. */
-    async walk({ tenantId, now, limit, dueBefore }: WalkOptions): Promise<boolean> {
-      return (await db.query(walkSql, [tenantId, now, limit, dueBefore])).rowCount === 1;
-    },
-
     /** Counts the tenants that have stored at least `near`, and at least `full` bytes. */
     async count({ near, full }: { near: number; full: number }): Promise<{ near: number; full: number }> {
       const { rows } = await db.query<{ near: number; full: number }>(
@@ -96,4 +93,16 @@ export function createStorageStore(db: Queryable) {
       return rows[0] ?? { near: 0, full: 0 };
     },
   };
+}
+
+export type Walk = ReturnType<typeof createWalk>;
+
+/** Returns a function that walks one batch. It returns false if no walk is due, or if another pod is walking now. */
+export function createWalk(pool: pg.Pool) {
+  return ({ tenantId, now, limit, dueBefore }: WalkOptions): Promise<boolean> =>
+    withTransaction(pool, async (client) => {
+      // With outdated statistics, Postgres might otherwise sort all forms of the tenant for each batch.
+      await client.query(planSql);
+      return (await client.query(walkSql, [tenantId, now, limit, dueBefore])).rowCount === 1;
+    });
 }
