@@ -141,6 +141,18 @@ export async function overwriteRegistration(world: World): Promise<() => Promise
   return async () => undefined;
 }
 
+/** Fills a draft until the forms of its tenant are near a low storage limit. The fix raises the limit. */
+export async function fillStorage(world: World): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: world.databaseUrls.forms });
+  await client.connect();
+  await client.query(
+    `UPDATE forms SET data = (SELECT to_json(string_agg(md5(random()::text), '')) FROM generate_series(1, 850000))
+     WHERE id = (SELECT id FROM forms WHERE status = 'Draft' LIMIT 1)`,
+  );
+  await client.end();
+  return restartWith('forms', () => ({ TENANT_STORAGE_LIMIT: String(32 * 1_048_576) }))(world);
+}
+
 /** Restarts the form service while it cannot reach the platform. */
 export async function startWithoutPlatform(world: World): Promise<() => Promise<void>> {
   await world.stop('forms');

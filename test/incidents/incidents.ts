@@ -4,6 +4,7 @@ import {
   ageKey,
   expiringAuthority,
   fillRedis,
+  fillStorage,
   lockForms,
   overwriteRegistration,
   poisonDraft,
@@ -75,6 +76,10 @@ export const incidents: Incident[] = [
   {
     ...{ fault: 'A certificate expires tomorrow', alert: 'FormgateCertificateExpiring', severity: 'critical' },
     begin: restartWith('token-handler', expiringAuthority),
+  },
+  {
+    ...{ fault: 'A tenant stores very much', alert: 'FormgateTenantStorage', severity: 'warning' },
+    begin: fillStorage,
   },
   { fault: 'The key is 1,000 days old', alert: 'FormgateKeyRingOld', severity: 'warning', begin: ageKey },
   {

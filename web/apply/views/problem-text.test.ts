@@ -44,14 +44,13 @@ describe('the window of a closed form', () => {
   });
 });
 
-it.each(['definition-invalid', 'form-held', 'intake-closed'])(
+it.each(['definition-invalid', 'form-held', 'intake-closed', 'storage-full'])(
   'a form that the service refuses because of %s is not shown as sent, nor as started twice',
   (slug) => {
     const problem = new ApiProblem(409, { type: `urn:formgate:problem:${slug}` });
     const { states } = textsOf('en');
     expect(endOf(problem)).toBeUndefined();
-    expect(problemText(problem, textsOf('en'), () => '')).toBe(
-      slug === 'intake-closed' ? states.closed : states.failedText,
-    );
+    const texts: Record<string, string> = { 'intake-closed': states.closed, 'storage-full': states.full };
+    expect(problemText(problem, textsOf('en'), () => '')).toBe(texts[slug] ?? states.failedText);
   },
 );

@@ -8,6 +8,7 @@ export function testOperations(suite: ConsoleSuite): void {
     const page = await suite.open('/operations');
     await page.getByText('Undelivered events and calls').waitFor();
     await page.getByText('Nothing is in quarantine.').waitFor();
+    await page.getByText('of 32,768 MiB').waitFor();
     const answer = page.waitForResponse((response) => response.url().endsWith('/form/v1/operations'));
     await page.getByRole('button', { name: 'Read again' }).click();
     expect((await answer).status()).toBe(200);
