@@ -2,6 +2,7 @@
 // its last value while the platform service fails.
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
+import { type DocumentBudget, memoryOf, TooManyDocuments } from './document-budget.ts';
 import { isOutage, type PlatformError } from './platform-error.ts';
 
 export interface Entry<V> {
@@ -10,36 +11,57 @@ export interface Entry<V> {
   at: number;
   /** The time at which the last successful call for the value began, or at which the last call failed. */
   checkedAt: number;
-  /** The error of the last call, set while the platform service fails. */
-  failure: PlatformError | undefined;
+  /** The error of the last call, set while the platform service fails, or while the document budget is used up. */
+  failure: PlatformError | TooManyDocuments | undefined;
+  /** Estimated memory of the value; 0 if there is no document budget. */
+  bytes: number;
+}
+
+/** How to fetch a value. `share` is the tenant whose share of the document budget is charged. */
+export interface Source<V> {
+  load: () => Promise<V>;
+  share: string | undefined;
 }
 
 export interface EntriesOptions {
   /** Age in milliseconds up to which an entry keeps its value while the platform service fails. */
   stale: number;
   maxEntries: number;
+  documents: DocumentBudget | undefined;
   now(): number;
   since(time: number): number;
 }
 
-export function createEntries<V>({ maxEntries, stale, now, since }: EntriesOptions) {
-  async function fetchEntry(load: () => Promise<V>, known: Entry<V> | undefined): Promise<Entry<V>> {
+export function createEntries<V>({ maxEntries, documents, stale, now, since }: EntriesOptions) {
+  const sizeOf = (value: V, known: Entry<V> | undefined) =>
+    known && known.value === value ? known.bytes : memoryOf(value);
+
+  async function fetchEntry({ load, share }: Source<V>, known: Entry<V> | undefined): Promise<Entry<V>> {
     const at = now();
     try {
-      const value = await load();
-      return { value: keepIdentity(known, value), at, checkedAt: at, failure: undefined };
+      if (share !== undefined) documents?.require(share);
+      const value = keepIdentity(known, await load());
+      const bytes = documents ? sizeOf(value, known) : 0;
+      if (share !== undefined) documents?.charge(share, bytes);
+      return { value, at, checkedAt: at, failure: undefined, bytes };
     } catch (error) {
-      if (!known || !isOutage(error) || since(known.at) >= stale) throw error;
+      if (!known || !mayPass(error) || since(known.at) >= stale) throw error;
       return { ...known, checkedAt: now(), failure: error };
     }
   }
-  return new LRUCache<string, Entry<V>, () => Promise<V>>({
+  return new LRUCache<string, Entry<V>, Source<V>>({
     max: maxEntries,
+    ...(documents && { maxSize: documents.memory, sizeCalculation: ({ bytes }: Entry<V>) => bytes }),
     // A write to a key aborts the running fetches of that key. Callers that wait for an aborted fetch still get its
     // result, but the result is not cached.
     ignoreFetchAbort: true,
     fetchMethod: (_key, known, { context }) => fetchEntry(context, known),
   });
+}
+
+/** True if the last value may be served after this error. */
+function mayPass(error: unknown): error is PlatformError | TooManyDocuments {
+  return error instanceof TooManyDocuments || isOutage(error);
 }
 
 function keepIdentity<V>(known: Entry<V> | undefined, value: V): V {

@@ -3,8 +3,9 @@
 // the read throws the failure.
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
-import { createEntries, type Entry } from './cache-entries.ts';
+import { createEntries, type Entry, type Source } from './cache-entries.ts';
 import { createCacheMisses } from './cache-misses.ts';
+import { type DocumentBudget, TooManyDocuments } from './document-budget.ts';
 import type { MissBudget } from './miss-budget.ts';
 import type { CacheReads, PlatformMetrics } from './platform-metrics.ts';
 
@@ -56,6 +57,8 @@ export interface CacheOptions {
   metrics: Pick<PlatformMetrics, 'staleServes' | 'cacheReads'>;
   /** Limits the fetches that callers can cause with names that do not exist. */
   budget: MissBudget;
+  /** Limits the memory of the values, and how much of them may be fetched for a tenant. By default, nothing does. */
+  documents?: DocumentBudget | undefined;
   log: Logger;
 }
 
@@ -80,8 +83,9 @@ export interface ReadOptions<V> {
 export interface Cache<V> {
   /**
    * Returns the value of a key. If a new value equals the cached one, the cached object is returned again, so that
-   * results derived from it stay valid. `share` is the tenant whose share of the budget is charged. By default, the
-   * whole service has one share.
+   * results derived from it stay valid. `share` is the tenant whose shares of the budgets are charged. By default, the
+   * whole service has one share of the miss budget, and the document budget does not apply. The read throws Problem
+   * `busy` if the tenant's share of the document budget is used up and no value is cached.
    */
   get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V>;
   /** Returns the cached value if it is fresh, otherwise undefined. Makes no call, and allocates nothing. */
@@ -100,31 +104,30 @@ export interface Cache<V> {
   invalidate(key: string): void;
 }
 
-export function createCache<V>({ clock, times, maxEntries, budget, ...names }: CacheOptions): Cache<V> {
+export function createCache<V>({ clock, times, maxEntries, budget, documents, ...names }: CacheOptions): Cache<V> {
   const now = () => clock().getTime();
   const { since, limitOf, isFresh, mayServe } = createAges(now, times);
-  const entries = createEntries<V>({ maxEntries, stale: times.stale, now, since });
+  const entries = createEntries<V>({ maxEntries, documents, stale: times.stale, now, since });
   const reads = names.metrics.cacheReads(names.service);
   const misses = createCacheMisses<Entry<V>>({ ...names, reads, clock, budget, maxEntries, interval: times.miss });
-  const reportStale = staleReporter(clock, names);
+  const report = failureReporter(clock, names);
   /** Keys whose first fetch is running and was charged. Reads that wait for the same fetch are not charged. */
   const charged = new Set<string>();
 
   // The type of `fetch` allows undefined, which fetchEntry never returns.
-  const refresh = (key: string, context: () => Promise<V>, allowStale = false) =>
+  const refresh = (key: string, context: Source<V>, allowStale = false) =>
     entries.fetch(key, { context, forceRefresh: true, allowStale }) as Promise<Entry<V>>;
 
-  async function read(key: string, load: () => Promise<V>, limit: number): Promise<Entry<V>> {
+  async function read(key: string, source: Source<V>, limit: number): Promise<Entry<V>> {
     const known = entries.get(key, anyAge);
     const usable = known && since(known.at) < limit ? known : undefined;
     let outcome: keyof CacheReads = 'miss';
     try {
-      const entry = usable && isFresh(usable) ? usable : await refresh(key, load, usable && mayServe(usable));
+      const entry = usable && isFresh(usable) ? usable : await refresh(key, source, usable && mayServe(usable));
       if (entry === usable) outcome = 'hit';
       if (!entry.failure) return entry;
       if (since(entry.at) >= limit) throw entry.failure;
-      outcome = 'stale';
-      reportStale();
+      outcome = report(entry.failure);
       return entry;
     } finally {
       reads[outcome] += 1;
@@ -137,17 +140,17 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
     return known && !known.failure && isFresh(known) && since(known.at) < limit ? known : undefined;
   };
 
-  async function readChosen(key: string, load: () => Promise<V>, limit: number, share = names.service) {
+  async function readChosen(key: string, source: Source<V>, limit: number) {
     const known = entries.get(key, anyAge);
-    if (known?.value !== undefined || charged.has(key)) return read(key, load, limit);
-    misses.charge(share);
+    if (known?.value !== undefined || charged.has(key)) return read(key, source, limit);
+    misses.charge(source.share ?? names.service);
     charged.add(key);
-    return read(key, load, limit).finally(() => charged.delete(key));
+    return read(key, source, limit).finally(() => charged.delete(key));
   }
 
-  async function readAgain(key: string, load: () => Promise<V>, known: Entry<V>, share = names.service) {
-    const isFailing = known.failure && isFresh(known);
-    return isFailing ? known : misses.fetch(key, known, share, () => refresh(key, load));
+  async function readAgain(key: string, source: Source<V>, known: Entry<V>) {
+    if (known.failure && isFresh(known)) return known;
+    return misses.fetch(key, known, source.share ?? names.service, () => refresh(key, source));
   }
 
   async function get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V> {
@@ -156,9 +159,10 @@ export function createCache<V>({ clock, times, maxEntries, budget, ...names }: C
     if (fresh) reads.hit += 1;
     if (fresh && !options?.lacks?.(fresh.value)) return fresh.value;
     const asked = now();
-    const entry = fresh ?? (await (options?.isChosen ? readChosen : read)(key, load, limit, share));
+    const source = { load, share };
+    const entry = fresh ?? (await (options?.isChosen ? readChosen : read)(key, source, limit));
     if (!options?.lacks?.(entry.value) || (!fresh && entry.at >= asked)) return entry.value;
-    const later = await readAgain(key, load, entry, share);
+    const later = await readAgain(key, source, entry);
     if (later.failure && options.lacks(later.value)) throw later.failure;
     return later.value;
   }
@@ -202,14 +206,20 @@ function createAges(now: () => number, times: CacheTimes) {
   };
 }
 
-/** Returns a function that counts one stale read, and logs at most one warning a minute. */
-function staleReporter(clock: Clock, { service, metrics, log }: Pick<CacheOptions, 'service' | 'metrics' | 'log'>) {
+/**
+ * Returns a function that returns the outcome of a read that was served an old value. If the platform service fails, the
+ * function counts the read, and logs at most one warning a minute.
+ */
+function failureReporter(clock: Clock, { service, metrics, log }: Pick<CacheOptions, 'service' | 'metrics' | 'log'>) {
   let warnedAt = Number.NEGATIVE_INFINITY;
-  return () => {
+  return (failure: Entry<unknown>['failure']): 'stale' | 'refused' => {
+    if (failure instanceof TooManyDocuments) return 'refused';
     metrics.staleServes.inc({ dependency: service });
     const now = clock().getTime();
-    if (now - warnedAt < minutes) return;
-    warnedAt = now;
-    log.warn({ dependency: service }, 'platform service fails; its last responses are served');
+    if (now - warnedAt >= minutes) {
+      warnedAt = now;
+      log.warn({ dependency: service }, 'platform service fails; its last responses are served');
+    }
+    return 'stale';
   };
 }

@@ -18,6 +18,7 @@ import {
   revisionPage,
   someRevision,
 } from './configuration-answers.ts';
+import { createDocumentBudget } from './document-budget.ts';
 import type { CallOptions, PlatformClient, PlatformRequest } from './http-client.ts';
 import type { MissBudget } from './miss-budget.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -112,7 +113,10 @@ type Operation<T> = Pick<PlatformRequest<T>, 'operation' | 'answer'> &
   Partial<Pick<PlatformRequest<T>, 'method' | 'body' | 'idempotent' | 'notFound'>> & { query?: Query };
 
 export function createConfiguration(options: ConfigurationOptions): Configuration {
-  const cache = createCache<Revision | undefined>({ ...options, service: 'configuration', maxEntries: 5_000 });
+  const documents = createDocumentBudget(options.clock);
+  const cache = createCache<Revision | undefined>({
+    ...{ ...options, documents, service: 'configuration', maxEntries: 5_000 },
+  });
 
   async function call<T>(
     segments: string[],

@@ -40,7 +40,7 @@ export interface CacheReads {
   miss: number;
   /** The read got an old response, because the platform service fails. */
   stale: number;
-  /** The read was refused, because callers used too many unknown names. */
+  /** The budget for unknown names, or that for large documents, was used up. */
   refused: number;
 }
 
@@ -99,7 +99,7 @@ function createCacheReads(registry: prom.Registry): PlatformMetrics['cacheReads'
   const caches = new Map<string, CacheReads>();
   const counter = new prom.Counter({
     name: 'formgate_cache_reads_total',
-    help: 'Reads of caches of platform responses by outcome: hit, miss (waited for the platform service), stale (the platform service fails, an old response was used), refused (the budget for unknown names was used up)',
+    help: 'Reads of caches of platform responses by outcome: hit, miss (waited for the platform service), stale (the platform service fails, an old response was used), refused (the budget for unknown names, or for large documents, was used up)',
     labelNames: ['cache', 'outcome'],
     registers: [registry],
     collect() {

@@ -1,5 +1,6 @@
 // Reads all form definitions of a tenant, page by page. Tenants configure definitions in a single document (the
 // collection), in a separate document for each definition, or in both (decision 0016).
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -24,6 +25,12 @@ export interface ListedDefinition {
  * public platform's service responds with 500, as it does beyond 16 MiB.
  */
 const largestPage = 32;
+/**
+ * The pause after a page is the duration of its read times this number, at most a second. The main thread parses the
+ * pages, and a tenant may have hundreds of megabytes of definitions.
+ */
+const restFactor = 2;
+const longestRest = 1_000;
 
 /**
  * Yields all definitions, including invalid ones. If a definition is both in the collection and in its own document,
@@ -42,8 +49,10 @@ export async function* listDefinitions(
   }
   let top = largestPage;
   for (let after: string | undefined; ; ) {
+    const began = performance.now();
     try {
       const page = await configuration.list('form-service', { ...owner, top, after, includeActive: true });
+      const rest = Math.min((performance.now() - began) * restFactor, longestRest);
       // The public platform's service sorts only the first page, so a definition may appear twice.
       for (const { name, active, latest } of page.results) {
         if (yielded.has(name)) continue;
@@ -52,6 +61,7 @@ export async function* listDefinitions(
       }
       if (page.next === undefined || page.results.length === 0) return;
       after = page.next;
+      await sleep(rest);
     } catch (error) {
       if (!isTooLarge(error) || top === 1) throw error;
       top = Math.ceil(top / 4);

@@ -1,0 +1,48 @@
+// Tests that the form service survives a tenant that has many large form definitions, and that others notice nothing.
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { draft, type FormProcess, type FormWorld, startFormWorld } from '../../../test/support/form-world.ts';
+import { anonymous } from '../../../test/support/forms.ts';
+
+const count = 20;
+let world: FormWorld;
+let forms: FormProcess;
+beforeAll(async () => {
+  world = await startFormWorld();
+  forms = await world.spawn();
+  // 400,000 empty objects are 1.2 MB of text, and take about 25 MiB of memory.
+  const definition = JSON.stringify({ name: 'Large', anonymousApply: true, filler: Array(400_000).fill({}) });
+  await world.platformPool.query(
+    `WITH ids AS (SELECT 'large-' || n AS id FROM generate_series(1, $3) n), added AS (
+       INSERT INTO configurations (tenant, namespace, name)
+       SELECT tenant, 'form-service', ids.id FROM ids, (SELECT DISTINCT tenant FROM configurations WHERE name = $2) t)
+     INSERT INTO configuration_revisions (tenant, namespace, name, revision, created, last_updated, configuration)
+     SELECT tenant, 'form-service', ids.id, 0, now(), now(), concat('{"id":"', ids.id, '",', substr($1::text, 2))::json
+     FROM ids, (SELECT DISTINCT tenant FROM configurations WHERE name = $2) t`,
+    [definition, 'form-service', count],
+  );
+});
+afterAll(() => world.close());
+
+async function residentMiB(): Promise<number> {
+  const text = await (await fetch(`${forms.metricsUrl}/metrics`)).text();
+  const [, bytes = ''] = /^process_resident_memory_bytes\S* (\S+)$/m.exec(text) ?? [];
+  return Number(bytes) / 1_048_576;
+}
+
+const create = (definitionId: string) =>
+  forms.ask('POST', '', { as: 'intake', body: { definitionId, applicant: anonymous() } });
+
+it('whoever uses large definitions of a tenant waits for them, and the process does not run out of memory', async () => {
+  await draft(forms);
+  const statuses = new Set<number>();
+  let peak = 0;
+  for (let nth = 1; nth <= count; nth += 1) {
+    const { status, text } = await create(`large-${nth}`);
+    expect([201, 503], text.slice(0, 300)).toContain(status);
+    statuses.add(status);
+    peak = Math.max(peak, await residentMiB());
+  }
+  expect([...statuses]).toEqual([201, 503]);
+  expect(peak).toBeLessThan(400);
+  await draft(forms);
+});
