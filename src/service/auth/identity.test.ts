@@ -422,6 +422,28 @@ describe('a verified token', () => {
     expect([realmsAsked, server.asked.length]).toEqual([['demo'], 1]);
   });
 
+  it('is dropped from the cache if many tokens with many roles take too much memory', async () => {
+    const roles = Array.from({ length: 1_000 }, (_, nth) => nth.toString(36));
+    const tokens = await Promise.all(
+      Array.from({ length: 700 }, (_, jti) => token({ jti: String(jti), realm_access: { roles } })),
+    );
+    for (const jwt of tokens) await verify(jwt);
+    const askedAgain = async (jwt = '') => {
+      realmsAsked = [];
+      await verify(jwt);
+      return realmsAsked.length > 0;
+    };
+    expect([await askedAgain(tokens.at(-1)), await askedAgain(tokens[0])]).toEqual([false, true]);
+  });
+
+  it('may not name more than 128 KiB of clients with its roles', async () => {
+    const access = (count: number) => ({
+      ['c'.repeat(1_023)]: { roles: Array.from({ length: count }, (_, nth) => String(nth)) },
+    });
+    expect((await verify(await token({ resource_access: access(128) }))).roles.size).toBe(128);
+    await expectUnauthenticated(verify(await token({ resource_access: access(129) })));
+  });
+
   it('does not validate a token that differs in one character', async () => {
     const jwt = await token();
     await verify(jwt);

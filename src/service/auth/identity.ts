@@ -8,6 +8,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import { Problem } from '../http/problem.ts';
 import { isTokenFault, type SigningKeys, type VerifiedJwt } from './signing-keys.ts';
 import { noTenantIssuers, realmOfIssuer, type TenantIssuers } from './tenant-issuers.ts';
+import { memoryOfRoles, roleClaims, rolesOf } from './token-roles.ts';
 
 export interface Tenant {
   /** The tenant's URN. */
@@ -77,6 +78,8 @@ interface VerifiedToken {
   /** Time at which the token expires, in seconds since 1970. */
   expires: number;
   isCurrent: VerifiedJwt['isCurrent'];
+  /** Estimated memory. */
+  bytes: number;
 }
 
 /** Tolerated clock skew in seconds. */
@@ -84,7 +87,6 @@ const leeway = 5;
 const coreRealm = 'core';
 // The accepted realm names. Their characters have no special meaning in a URL, and no name is a dot segment.
 const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
-const rolesSchema = z.object({ roles: z.array(z.string()).default([]) });
 const claimsSchema = z.object({
   sub: z.string().min(1),
   exp: z.number(),
@@ -104,18 +106,19 @@ const claimsSchema = z.object({
   sid: z.unknown().optional(),
   session_state: z.unknown().optional(),
   aud: z.union([z.string().transform((one) => [one]), z.array(z.string())]).default([]),
-  realm_access: rolesSchema.optional(),
-  resource_access: z.record(z.string(), rolesSchema).optional(),
+  ...roleClaims,
 });
 
 /**
- * Caches up to 10,000 verified tokens by SHA-256 digest. An entry is used until the token expires, or until the realm
- * may have removed the signing key of the token.
+ * Caches up to 10,000 verified tokens by SHA-256 digest, with an estimated memory of 64 MiB. An entry is used until the
+ * token expires, or until the realm may have removed the signing key of the token.
  */
 export function createBearerVerifier(options: BearerVerifierOptions): BearerVerifier {
   const clock = options.clock ?? systemClock;
   const mapped = options.tenantIssuers ?? noTenantIssuers;
-  const verified = new LRUCache<string, VerifiedToken>({ max: 10_000 });
+  const verified = new LRUCache<string, VerifiedToken>({
+    ...{ max: 10_000, maxSize: 64 * 1_048_576, sizeCalculation: ({ bytes }) => bytes },
+  });
 
   return {
     verify(authorization, audiences) {
@@ -151,7 +154,9 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
     if (!data || !isAccessTokenType(protectedHeader.typ)) throw unauthenticated('The token is not an access token.');
     const caller = { ...personOf(data), issuer, realm, isCore: !tenant, ...(tenant && { tenant }) };
     const roles = rolesOf(data, options.clientId);
-    return { caller: { ...caller, roles }, audiences: data.aud, expires: data.exp, isCurrent };
+    if (!roles) throw unauthenticated('The token names too many roles.');
+    const bytes = 1_000 + 2 * token.length + memoryOfRoles(roles);
+    return { caller: { ...caller, roles }, audiences: data.aud, expires: data.exp, isCurrent, bytes };
   }
 
   async function checkSignature(token: string, issuer: string, realm: string): Promise<VerifiedJwt> {
@@ -226,16 +231,6 @@ function isServiceAccount(claims: Claims): boolean {
   const { sub, azp, sid, session_state: state, preferred_username: username } = claims;
   if (azp === undefined || sid !== undefined || state !== undefined) return false;
   return sub === azp || username?.toLowerCase() === `service-account-${azp}`.toLowerCase();
-}
-
-function rolesOf(claims: Claims, ownClient: string): ReadonlySet<string> {
-  const roles = new Set(claims.realm_access?.roles);
-  for (const [client, access] of Object.entries(claims.resource_access ?? {}))
-    for (const role of access.roles) {
-      roles.add(`${client}:${role}`);
-      if (client === ownClient) roles.add(role);
-    }
-  return roles;
 }
 
 // Returns the Problem for a 401 response with the challenge that RFC 6750, section 3, defines.
