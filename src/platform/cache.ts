@@ -207,8 +207,8 @@ function createAges(now: () => number, times: CacheTimes) {
 }
 
 /**
- * Returns a function that returns the outcome of a read that was served an old value. If the platform service fails, the
- * function counts the read, and logs at most one warning a minute.
+ * Returns a function that returns the outcome of a read that got an old value. If the reason is that the platform
+ * service fails, the function also counts the read, and logs at most one warning a minute.
  */
 function failureReporter(clock: Clock, { service, metrics, log }: Pick<CacheOptions, 'service' | 'metrics' | 'log'>) {
   let warnedAt = Number.NEGATIVE_INFINITY;

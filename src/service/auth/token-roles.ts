@@ -10,8 +10,8 @@ export const roleClaims = {
 };
 
 /**
- * Maximum length of all `<client>:` together. Each role of a client repeats its client's name, so that a token of 16 KiB
- * could otherwise name megabytes.
+ * Maximum length of all `<client>:` together. Each role repeats the name of its client, so that a token of 16 KiB could
+ * otherwise name megabytes.
  */
 const longestPrefixes = 131_072;
 
