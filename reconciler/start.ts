@@ -3,6 +3,7 @@
 import { formMigrations } from '../src/forms/expiry/migrations.ts';
 import { createRetentionReader } from '../src/forms/expiry/retention.ts';
 import { expiryStore } from '../src/forms/expiry/store.ts';
+import { memoryBudget } from '../src/platform/document-budget.ts';
 import { createPlatform } from '../src/platform/platform.ts';
 import { maintainedClients } from '../src/service/clients/client-rules.ts';
 import { redirectUriRules } from '../src/service/clients/redirect-uri.ts';
@@ -39,7 +40,9 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
   // The run uses the account of the form service, unless CLIENT_ID names another account.
-  const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
+  const platform = createPlatform({
+    ...{ config, service: 'form-service', urns, metrics, log, clock, env, documents: memoryBudget },
+  });
   const { configuration, tenants, directory } = platform;
   // One connection is for batches, the other one for the renewal of the lease.
   const pool = createPool({ url: config.DATABASE_URL, size: 2, name: 'reconciler', log, metrics });

@@ -2,7 +2,7 @@
 // its last value while the platform service fails.
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
-import { type DocumentBudget, memoryOf, TooManyDocuments } from './document-budget.ts';
+import { type DocumentBudget, memoryOf } from './document-budget.ts';
 import { isOutage, type PlatformError } from './platform-error.ts';
 
 export interface Entry<V> {
@@ -12,7 +12,7 @@ export interface Entry<V> {
   /** The time at which the last successful call for the value began, or at which the last call failed. */
   checkedAt: number;
   /** The error of the last call, set while the platform service fails, or while the document budget is used up. */
-  failure: PlatformError | TooManyDocuments | undefined;
+  failure: PlatformError | undefined;
   /** Estimated memory of the value; 0 if there is no document budget. */
   bytes: number;
 }
@@ -45,7 +45,7 @@ export function createEntries<V>({ maxEntries, documents, stale, now, since }: E
       if (share !== undefined) documents?.charge(share, bytes);
       return { value, at, checkedAt: at, failure: undefined, bytes };
     } catch (error) {
-      if (!known || !mayPass(error) || since(known.at) >= stale) throw error;
+      if (!known || !isOutage(error) || since(known.at) >= stale) throw error;
       return { ...known, checkedAt: now(), failure: error };
     }
   }
@@ -57,11 +57,6 @@ export function createEntries<V>({ maxEntries, documents, stale, now, since }: E
     ignoreFetchAbort: true,
     fetchMethod: (_key, known, { context }) => fetchEntry(context, known),
   });
-}
-
-/** True if the last value may be served after this error. */
-function mayPass(error: unknown): error is PlatformError | TooManyDocuments {
-  return error instanceof TooManyDocuments || isOutage(error);
 }
 
 function keepIdentity<V>(known: Entry<V> | undefined, value: V): V {

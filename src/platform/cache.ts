@@ -5,7 +5,7 @@ import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { createEntries, type Entry, type Source } from './cache-entries.ts';
 import { createCacheMisses } from './cache-misses.ts';
-import { type DocumentBudget, TooManyDocuments } from './document-budget.ts';
+import type { DocumentBudget } from './document-budget.ts';
 import type { MissBudget } from './miss-budget.ts';
 import type { CacheReads, PlatformMetrics } from './platform-metrics.ts';
 
@@ -84,8 +84,8 @@ export interface Cache<V> {
   /**
    * Returns the value of a key. If a new value equals the cached one, the cached object is returned again, so that
    * results derived from it stay valid. `share` is the tenant whose shares of the budgets are charged. By default, the
-   * whole service has one share of the miss budget, and the document budget does not apply. The read throws Problem
-   * `busy` if the tenant's share of the document budget is used up and no value is cached.
+   * whole service has one share of the miss budget, and the document budget does not apply. The read throws
+   * PlatformError `over-budget` if the tenant's share of the document budget is used up and no value is cached.
    */
   get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V>;
   /** Returns the cached value if it is fresh, otherwise undefined. Makes no call, and allocates nothing. */
@@ -213,7 +213,7 @@ function createAges(now: () => number, times: CacheTimes) {
 function failureReporter(clock: Clock, { service, metrics, log }: Pick<CacheOptions, 'service' | 'metrics' | 'log'>) {
   let warnedAt = Number.NEGATIVE_INFINITY;
   return (failure: Entry<unknown>['failure']): 'stale' | 'refused' => {
-    if (failure instanceof TooManyDocuments) return 'refused';
+    if (failure?.kind === 'over-budget') return 'refused';
     metrics.staleServes.inc({ dependency: service });
     const now = clock().getTime();
     if (now - warnedAt >= minutes) {

@@ -18,7 +18,7 @@ import {
   revisionPage,
   someRevision,
 } from './configuration-answers.ts';
-import { createDocumentBudget } from './document-budget.ts';
+import { createDocumentBudget, type DocumentBudget } from './document-budget.ts';
 import type { CallOptions, PlatformClient, PlatformRequest } from './http-client.ts';
 import type { MissBudget } from './miss-budget.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -105,6 +105,8 @@ export interface ConfigurationOptions {
   clock: Clock;
   times: CacheTimes;
   budget: MissBudget;
+  /** By default, the budget of a process that serves requests. */
+  documents?: DocumentBudget | undefined;
   metrics: Pick<PlatformMetrics, 'staleServes' | 'cacheReads'>;
   log: Logger;
 }
@@ -113,7 +115,7 @@ type Operation<T> = Pick<PlatformRequest<T>, 'operation' | 'answer'> &
   Partial<Pick<PlatformRequest<T>, 'method' | 'body' | 'idempotent' | 'notFound'>> & { query?: Query };
 
 export function createConfiguration(options: ConfigurationOptions): Configuration {
-  const documents = createDocumentBudget(options.clock);
+  const { documents = createDocumentBudget(options.clock) } = options;
   const cache = createCache<Revision | undefined>({
     ...{ ...options, documents, service: 'configuration', maxEntries: 5_000 },
   });

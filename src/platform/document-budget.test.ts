@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { cacheTimes, createCache } from './cache.ts';
-import { createDocumentBudget, memoryOf } from './document-budget.ts';
+import { createDocumentBudget, type DocumentBudget, memoryBudget, memoryOf } from './document-budget.ts';
 import { createMissBudget } from './miss-budget.ts';
 import { createPlatformMetrics, type PlatformMetrics } from './platform-metrics.ts';
 
@@ -21,8 +21,7 @@ beforeEach(() => {
   calls = 0;
 });
 
-function createTestCache(memory?: number) {
-  const documents = createDocumentBudget(clock);
+function createTestCache(memory?: number, documents: DocumentBudget = createDocumentBudget(clock)) {
   return createCache<string>({
     ...{ service: 'configuration', clock, times: cacheTimes(), maxEntries: 100, metrics, log: captureLog().log },
     budget: createMissBudget(clock, metrics),
@@ -37,7 +36,7 @@ const document = (size: number) => async () => {
 };
 
 describe('a tenant with too many large documents', () => {
-  const refused = { slug: 'busy', status: 503, headers: { 'Retry-After': '5' } };
+  const refused = { kind: 'over-budget', status: 503, headers: { 'Retry-After': '5' } };
   /** Uses up the share of a tenant for about 14 seconds, with a document that is too large for the cache. */
   const exhaust = (cache: ReturnType<typeof createTestCache>, tenant = 'tenant', size = 118) =>
     cache.get(`large ${now}`, document(size * mib), {}, tenant);
@@ -91,6 +90,13 @@ describe('a tenant with too many large documents', () => {
     now += 3 * second;
     expect(await cache.get('k2', document(1), {}, 'other')).toBe('x');
   });
+});
+
+it('the reconciler may read all documents of a tenant, but does not keep them all', async () => {
+  const cache = createTestCache(undefined, memoryBudget);
+  const keys = Array.from({ length: 10 }, (_, nth) => `k${nth}`);
+  for (const key of keys) expect(await cache.get(key, document(20 * mib), {}, 'tenant')).toHaveLength(20 * mib);
+  expect(keys.filter((key) => cache.peek(key) !== undefined)).toEqual(['k7', 'k8', 'k9']);
 });
 
 describe('the memory of a cache', () => {

@@ -1,13 +1,16 @@
 // Limits what the documents of tenants cost a process (decision 0090). A tenant chooses their number and size. Cached
 // documents take memory, and the main thread parses each document that is fetched.
 import type { Clock } from '../service/clock.ts';
-import { Problem } from '../service/http/problem.ts';
+import { PlatformError } from './platform-error.ts';
 import { createTokenBuckets } from './token-buckets.ts';
 
 export interface DocumentBudget {
   /** Maximum estimated memory of all documents of a cache, in bytes. The least recently used ones are removed first. */
   memory: number;
-  /** Throws TooManyDocuments if the documents of this tenant that were fetched lately were too many or too large. */
+  /**
+   * Throws PlatformError `over-budget` if the documents of this tenant that were fetched lately were too many or too
+   * large.
+   */
   require(share: string): void;
   /** Charges a fetched document to its tenant. `bytes` is its estimated memory. */
   charge(share: string, bytes: number): void;
@@ -19,25 +22,24 @@ const memory = 64 * mib;
 /** The total is five times a share, as for unknown names. */
 const rates = { share: { perSecond: 4 * mib, burst: memory }, total: { perSecond: 20 * mib, burst: 5 * memory } };
 
+/** For a process that serves requests. */
 export function createDocumentBudget(clock: Clock): DocumentBudget {
   const buckets = createTokenBuckets(clock, rates);
   return {
     memory,
     require(share) {
       // The size of a document is known only after the fetch, so the last fetch may exceed the budget.
-      if (buckets.left(share) <= 0) throw new TooManyDocuments();
+      if (buckets.left(share) <= 0) throw new PlatformError('configuration', 'over-budget', { retryAfter: 5 });
     },
     charge: buckets.take,
   };
 }
 
-/** A document may not be fetched, because its tenant's share of the budget is used up. */
-export class TooManyDocuments extends Problem {
-  constructor() {
-    const detail = 'The configuration of the tenant is too large to be read this often. Try again.';
-    super('busy', detail, { headers: { 'Retry-After': '5' } });
-  }
-}
+/**
+ * For a process that reads the documents of all tenants once, such as the reconciler: limits the memory, but not the
+ * fetches.
+ */
+export const memoryBudget: DocumentBudget = { memory, require: () => undefined, charge: () => undefined };
 
 /**
  * Estimates the bytes of memory that a parsed JSON value takes. Does not use recursion, because a value may be nested

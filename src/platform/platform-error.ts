@@ -12,8 +12,17 @@ import type { QuarantineCause } from '../service/quarantine/quarantine.ts';
  * - `rejected`: another 4xx; the service understood the request and rejected it
  * - `unregistered`: the service does not know yet what this process registered at the configuration service
  * - `open`: the service was not called, because it has been failing
+ * - `over-budget`: the service was not called, because the tenant's documents are too large to be read this often
  */
-export type PlatformErrorKind = 'unreachable' | 'timeout' | 'failed' | 'denied' | 'rejected' | 'unregistered' | 'open';
+export type PlatformErrorKind =
+  | 'unreachable'
+  | 'timeout'
+  | 'failed'
+  | 'denied'
+  | 'rejected'
+  | 'unregistered'
+  | 'open'
+  | 'over-budget';
 
 const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
   unreachable: { slug: 'dependency-failed', says: 'cannot be reached' },
@@ -28,6 +37,10 @@ const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
   // This kind has the same status as `failed` and `unreachable`, so that callers get one status during an outage.
   // Retry-After says when to retry.
   open: { slug: 'dependency-failed', says: 'has been failing; retry in a few seconds' },
+  'over-budget': {
+    slug: 'busy',
+    says: 'was not called, because the tenant’s documents are too large to be read this often',
+  },
 };
 
 export interface PlatformErrorOptions {
@@ -99,10 +112,11 @@ export function isUndecided(error: unknown, service: string): boolean {
 
 /**
  * True if the content of this call may have caused the failure, so that other calls may succeed. This is the case if
- * the response has status 500, is too large, or does not match its schema.
+ * the response has status 500, is too large, or does not match its schema, or if the tenant's documents are too large.
  */
 export function mayConcernOneCall(error: unknown): boolean {
-  if (!(error instanceof PlatformError) || error.kind !== 'failed') return false;
+  if (!(error instanceof PlatformError)) return false;
+  if (error.kind !== 'failed') return error.kind === 'over-budget';
   const status = error.upstreamStatus;
   return error.reason === 'oversized' || status === 500 || (status !== undefined && status < 300);
 }

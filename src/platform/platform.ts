@@ -9,6 +9,7 @@ import { cacheTimes } from './cache.ts';
 import { type Configuration, createConfiguration } from './configuration.ts';
 import { createDirectory, type Directory } from './directory.ts';
 import { directoryOverrides } from './directory-variables.ts';
+import type { DocumentBudget } from './document-budget.ts';
 import { createEvents, type Events } from './events.ts';
 import { HttpAgent } from './http-agent.ts';
 import { createPlatformClient, type PlatformClient } from './http-client.ts';
@@ -32,6 +33,8 @@ export interface PlatformOptions {
   metrics: Metrics;
   log: Logger;
   clock?: Clock | undefined;
+  /** By default, the budget of a process that serves requests. */
+  documents?: DocumentBudget;
   /** The environment, which contains the `DIR_…` overrides of directory entries. */
   env: NodeJS.ProcessEnv;
 }
@@ -78,7 +81,7 @@ export function createPlatform(options: PlatformOptions): Platform {
 
   const tenants = createTenants({ ...common, client: apiClient('tenants', 'tenant-service:v2') });
   const configuration = createConfiguration({
-    ...common,
+    ...{ ...common, documents: options.documents },
     client: apiClient('configuration', 'configuration-service:v2'),
   });
   const known = createKnownType(common);

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { retryDelay } from '../../service/retry.ts';
-import { createOutage } from './failure.ts';
+import { causeOf, createOutage } from './failure.ts';
 
 const service = 'events';
 const overloaded = new PlatformError(service, 'failed', { upstreamStatus: 503 });
@@ -167,4 +167,13 @@ it('the wait of a row doubles with each attempt, is capped, and its upper half i
     5_000, 10_000, 20_000, 300_000, 300_000, 300_000,
   ]);
   expect(retryDelay(1, backoff, () => 0)).toBe(2_500);
+});
+
+it('a definition that is too large to be read again neither takes a service down nor quarantines a row', () => {
+  const { outage, fail } = world();
+  const tooLarge = new PlatformError('configuration', 'over-budget');
+  fail(100, tooLarge);
+  expect(outage.state()).toBe('none');
+  expect(outage.held()).toEqual([]);
+  expect(causeOf(tooLarge)).toBeUndefined();
 });
