@@ -82,7 +82,10 @@ export class PlatformError extends Problem {
   }
 }
 
-/** True if an older response may be served: the platform service fails, or does not accept this service's account. */
+/**
+ * True if an older response may be served: the platform service fails, does not accept this service's account, or was
+ * not called.
+ */
 export function isOutage(error: unknown): error is PlatformError {
   return error instanceof PlatformError && error.kind !== 'rejected';
 }

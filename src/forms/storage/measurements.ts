@@ -1,5 +1,5 @@
-// Measures the storage of the tenants whose forms this process creates or saves. Every pod runs this background job. It
-// is due again after the tenant has written a hundredth of its limit here, and after an hour in any case.
+// Measures the storage of the tenants whose forms this process creates or saves. Every pod runs this background job. A
+// tenant is measured again after it has written a hundredth of its limit here, and after an hour in any case.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';

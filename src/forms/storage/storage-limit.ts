@@ -11,10 +11,13 @@ export interface StorageLimit {
   requireRoom(tenantId: string): void;
   /** A guard that refuses saves (`storage-full`) if the tenant's forms have used the reserve of the limit as well. */
   roomForSave: Guard;
-  /** Counts a form that was created with `bytes` of form data. */
-  created(tenantId: string, bytes: number): void;
-  /** Counts a save of `bytes`. Until the next measurement, a save counts as if it had replaced nothing. */
-  saved(tenantId: string, bytes: number): void;
+  /** Counts a form that was created with form data of this length. */
+  created(tenantId: string, length: number): void;
+  /**
+   * Counts a save of form data of this length. Until the next measurement, a save counts as if it had replaced nothing,
+   * and a character as one byte.
+   */
+  saved(tenantId: string, length: number): void;
 }
 
 export type Refused = 'create' | 'save';
@@ -74,7 +77,7 @@ export function createStorageLimit({ limit, onRefused }: StorageLimitOptions) {
       name: 'roomForSave',
       check: (_request, response) => requireRoom(tenantOf(response).id, 'save', limit * reserve),
     },
-    created: (tenantId, bytes) => wrote(tenantId, bytes + formOverhead),
+    created: (tenantId, length) => wrote(tenantId, length + formOverhead),
     saved: wrote,
   };
   return { storage, usages };

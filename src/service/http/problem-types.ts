@@ -237,7 +237,7 @@ export const problemTypes = {
   'dependency-timeout': {
     status: 504,
     title: 'A service that this one depends on did not respond in time',
-    meaning: 'A platform service, the identity provider or an upstream was too slow. It may have done its work.',
+    meaning: 'A platform service, the identity provider or an upstream was late. It may have processed the request.',
     action: 'Check the outcome, then retry with backoff.',
   },
 } as const satisfies Record<string, ProblemType>;
