@@ -2,6 +2,7 @@
 // The token handler writes this client to the core configuration.
 import { setTimeout as delay } from 'node:timers/promises';
 import { consoleId } from '../../src/service/clients/client-rules.ts';
+import { sendJson } from './send-json.ts';
 
 export interface ConsoleConnection {
   /** Base URL of the token handler. */
@@ -19,14 +20,10 @@ export interface ConsoleConnection {
 export async function registerConsole({ url, token, publicUrl }: ConsoleConnection): Promise<void> {
   const callback = `${publicUrl}/token-handler/clients/${consoleId}/callback`;
   const send = async (method: string, body: object): Promise<number> => {
-    const response = await fetch(`${url}/token-handler/v1/clients/${consoleId}`, {
-      method,
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    const text = await response.text();
-    if (response.ok || response.status === 404 || response.status === 409) return response.status;
-    throw new Error(`The console's client was not registered: ${response.status} to ${method}: ${text}`);
+    const address = `${url}/token-handler/v1/clients/${consoleId}`;
+    const { status, text } = await sendJson({ method, url: address, token, body });
+    if (status < 300 || status === 404 || status === 409) return status;
+    throw new Error(`The console's client was not registered: ${status} to ${method}: ${text}`);
   };
   for (const deadline = Date.now() + 30_000; Date.now() < deadline; await delay(50)) {
     const updated = await send('PUT', { redirectUris: [callback] });

@@ -2,6 +2,7 @@
 // existing register is left unchanged, so that its edits are not lost.
 import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
 import french from 'i18n-iso-countries/langs/fr.json' with { type: 'json' };
+import { sendJson } from './send-json.ts';
 
 export const countriesName = 'countries';
 
@@ -37,11 +38,9 @@ export interface RegisterConnection {
 /** Creates the register, and lets applicants without an account read it. Throws if a request fails. */
 export async function createCountriesRegister({ formsUrl, platformUrl, token }: RegisterConnection): Promise<void> {
   const send = async (method: string, url: string, body: object): Promise<number> => {
-    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-    const response = await fetch(url, { method, headers, body: JSON.stringify(body) });
-    const text = await response.text();
-    if (response.ok || response.status === 409) return response.status;
-    throw new Error(`The register of countries was not created: ${response.status} to ${method}: ${text}`);
+    const { status, text } = await sendJson({ method, url, token, body });
+    if (status < 300 || status === 409) return status;
+    throw new Error(`The register of countries was not created: ${status} to ${method}: ${text}`);
   };
   const description = 'Countries of ISO 3166-1, in English and French';
   const register = { name: countriesName, description, entries: countries };

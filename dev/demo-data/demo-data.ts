@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Urns } from '../../src/service/urn.ts';
 import type { Targets } from '../gateway.ts';
 import { businessLicence, businessLicenceId } from './business-licence.ts';
+import { sendJson } from './send-json.ts';
 
 const demoTenantId = '65f0c2a9e4b0a1d2c3f4a5b6';
 
@@ -97,13 +98,8 @@ async function writeMember(connection: Connection, name: string, member: string,
 }
 
 async function call({ url, token }: Connection, method: string, path: string, body?: object): Promise<unknown> {
-  const response = await fetch(`${url}/configuration/v2/configuration/${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  if (!response.ok)
-    throw new Error(`${method} ${path} at the configuration service failed with ${response.status}: ${text}`);
+  const address = `${url}/configuration/v2/configuration/${path}`;
+  const { status, text } = await sendJson({ method, url: address, token, body });
+  if (status >= 300) throw new Error(`${method} ${path} at the configuration service failed with ${status}: ${text}`);
   return text === '' ? undefined : JSON.parse(text);
 }

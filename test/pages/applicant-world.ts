@@ -32,10 +32,9 @@ export interface ApplicantWorld {
 }
 
 export async function startApplicantWorld(): Promise<ApplicantWorld> {
-  const [apply] = await Promise.all([
-    startTestApply({ env: async () => ({ PAGES: 'apply', PUBLIC_URL: origin }) }),
-    buildPages(),
-  ]);
+  // A form service that serves the pages does not start before they are built.
+  await buildPages();
+  const apply = await startTestApply({ env: async () => ({ PAGES: 'apply', PUBLIC_URL: origin }) });
   const { port } = new URL(apply.forms.url);
   const browser = await launchChromium([
     '--disable-lcd-text',

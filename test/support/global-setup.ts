@@ -4,7 +4,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { constants, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
@@ -30,6 +30,9 @@ const settings = {
 let stop: () => Promise<void> = async () => undefined;
 
 export async function setup(project: TestProject): Promise<void> {
+  // All processes of the run inherit this priority. Limited workers have it too. With the default priority, the
+  // processes of other tests would leave the limited workers almost no time on a busy machine.
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   await Promise.all([providePostgres(project), compileWorkers(project)]);
 }
 
