@@ -1,6 +1,5 @@
-// Sends a request that writes demo data. Repeats it while the service reports that it is overloaded or that a service it
-// depends on failed: the services start at the same time as this one, and on a slow machine their first responses can
-// be late.
+// Sends a request that writes demo data. Repeats the request while the service is overloaded or a service behind it
+// fails: all services of `npm start` start together, and on a slow machine their first responses may be late.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { retryDelay } from '../../src/service/retry.ts';
 

@@ -1,12 +1,12 @@
 // Keeps the index of applicants' addresses complete. Every pod of the form service runs this background job; a lock in
 // the database lets only one pod walk at a time. The job pauses after each batch for as long as the batch took, and
 // retries after failures.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { startBackgroundLoop } from '../../service/background-loop.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { type Backoff, retryDelay } from '../../service/retry.ts';
+import type { Backoff } from '../../service/retry.ts';
 import { createAddressHashes } from './address.ts';
 import { createAddressMetrics } from './address-metrics.ts';
 import { type AddressIndexStore, createAddressIndexStore } from './index-store.ts';
@@ -44,42 +44,27 @@ const pause = { min: 5, max: 1_000 };
 
 export function startAddressWalk({ store, clock, log, pace }: AddressWalkOptions): { stop(): Promise<void> } {
   const { retry, ...walk } = { ...defaultPace, ...pace };
-  const ending = new AbortController();
-  const { signal } = ending;
-  const rest = (milliseconds: number) => sleep(milliseconds, undefined, { signal, ref: false }).catch(() => undefined);
+  let [claimed, walked, added] = [false, 0, 0];
 
-  async function run(): Promise<void> {
-    let [claimed, failures, walked, added] = [false, 0, 0, 0];
-    while (!signal.aborted) {
-      const began = performance.now();
-      try {
-        if (!claimed && (await store.claim())) log.info('address index restarted');
-        claimed = true;
-        const batch = await store.walk({ ...walk, now: clock() });
-        failures = 0;
-        walked += batch?.walked ?? 0;
-        added += batch?.added ?? 0;
-        if (batch?.isLast && added > 0) log.info({ forms: walked, added }, 'address index completed');
-        if (!batch || batch.isLast) {
-          [walked, added] = [0, 0];
-          await rest(Math.min(walk.interval, minute));
-        } else await rest(Math.min(Math.max(performance.now() - began, pause.min), pause.max));
-      } catch (error) {
-        failures += 1;
-        const delay = retryDelay(failures, retry);
-        log.warn({ err: error, retryInMs: delay }, 'address index not updated');
-        await rest(delay);
-      }
-    }
+  /** Walks over the next batch. Returns the pause after it. */
+  async function walkOn(): Promise<number> {
+    const began = performance.now();
+    if (!claimed && (await store.claim())) log.info('address index restarted');
+    claimed = true;
+    const batch = await store.walk({ ...walk, now: clock() });
+    walked += batch?.walked ?? 0;
+    added += batch?.added ?? 0;
+    if (batch && !batch.isLast) return Math.min(Math.max(performance.now() - began, pause.min), pause.max);
+    if (batch && added > 0) log.info({ forms: walked, added }, 'address index completed');
+    [walked, added] = [0, 0];
+    return Math.min(walk.interval, minute);
   }
 
-  const running = run();
-  return {
-    async stop() {
-      ending.abort();
-      await running;
-    },
-  };
+  return startBackgroundLoop({
+    work: walkOn,
+    backoff: retry,
+    onFailure: (err, retryInMs) => log.warn({ err, retryInMs }, 'address index not updated'),
+  });
 }
 
 export interface AddressIndexOptions extends Pick<AddressWalkOptions, 'clock' | 'log'> {

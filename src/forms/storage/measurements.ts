@@ -1,11 +1,11 @@
 // Measures the storage of the tenants whose forms this process creates or saves. Every pod runs this background job. A
 // tenant is measured again after it has written a hundredth of its limit here, and after an hour in any case.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { startBackgroundLoop } from '../../service/background-loop.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { type Backoff, retryDelay } from '../../service/retry.ts';
+import type { Backoff } from '../../service/retry.ts';
 import { createStorageLimit, type StorageLimit, type Usage } from './storage-limit.ts';
 import { createStorageMetrics } from './storage-metrics.ts';
 import {
@@ -76,9 +76,6 @@ export function startMeasurements(options: MeasurementOptions): { stop(): Promis
   const { store, usages, clock, log, limit } = options;
   const pace = { ...defaultPace, ...options.pace };
   const states = new WeakMap<Usage, State>();
-  const ending = new AbortController();
-  const { signal } = ending;
-  const rest = (milliseconds: number) => sleep(milliseconds, undefined, { signal, ref: false }).catch(() => undefined);
 
   function logState(tenantId: string, usage: Usage): void {
     const state = stateOf(usage, limit);
@@ -107,37 +104,25 @@ export function startMeasurements(options: MeasurementOptions): { stop(): Promis
     return due;
   }
 
-  async function run(): Promise<void> {
-    let failures = 0;
-    for (let turn = 0; !signal.aborted; turn += 1) {
-      const began = performance.now();
-      try {
-        const due = await readDue();
-        // One batch of one tenant at a time, so that a tenant with many forms does not delay the others.
-        const [tenantId, usage] = due[turn % due.length] ?? [];
-        if (tenantId !== undefined && usage) {
-          const now = clock();
-          if (!usage.walkBegan) beginWalk(usage, now);
-          await options.walk({ tenantId, now, limit: pace.batch, dueBefore: dueBefore(usage) });
-        }
-        failures = 0;
-        await rest(usage ? Math.min((performance.now() - began) * restFactor, longestRest) : pace.interval);
-      } catch (error) {
-        failures += 1;
-        const retryInMs = retryDelay(failures, pace.retry);
-        log.warn({ err: error, retryInMs }, 'storage of tenants not measured');
-        await rest(retryInMs);
-      }
-    }
+  let turn = 0;
+
+  /** Walks over one batch of one tenant, so that a tenant with many forms does not delay the others. */
+  async function walkOn(): Promise<number> {
+    const began = performance.now();
+    const due = await readDue();
+    const [tenantId, usage] = due[turn++ % due.length] ?? [];
+    if (tenantId === undefined || !usage) return pace.interval;
+    const now = clock();
+    if (!usage.walkBegan) beginWalk(usage, now);
+    await options.walk({ tenantId, now, limit: pace.batch, dueBefore: dueBefore(usage) });
+    return Math.min((performance.now() - began) * restFactor, longestRest);
   }
 
-  const running = run();
-  return {
-    async stop() {
-      ending.abort();
-      await running;
-    },
-  };
+  return startBackgroundLoop({
+    work: walkOn,
+    backoff: pace.retry,
+    onFailure: (err, retryInMs) => log.warn({ err, retryInMs }, 'storage of tenants not measured'),
+  });
 }
 
 /** Reads the measurements of the tenants, after it has added those that are new. */
