@@ -39,10 +39,10 @@ export function createEntries<V>({ maxEntries, documents, stale, now, since }: E
   async function fetchEntry({ load, share }: Source<V>, known: Entry<V> | undefined): Promise<Entry<V>> {
     const at = now();
     try {
-      if (share !== undefined) documents?.require(share);
-      const value = keepIdentity(known, await load());
-      const bytes = documents ? sizeOf(value, known) : 0;
-      if (share !== undefined) documents?.charge(share, bytes);
+      const read = async () => keepIdentity(known, await load());
+      const { value, bytes } = documents
+        ? await documents.fetch(share, read, (found) => sizeOf(found, known))
+        : { value: await read(), bytes: 0 };
       return { value, at, checkedAt: at, failure: undefined, bytes };
     } catch (error) {
       if (!known || !isOutage(error) || since(known.at) >= stale) throw error;

@@ -12,20 +12,26 @@ export interface CacheMissesOptions {
   budget: MissBudget;
   reads: Pick<CacheReads, 'refused'>;
   maxEntries: number;
-  /** Minimum milliseconds between two fetches of a key. */
+  /** Minimum milliseconds between two fetches of a key. It is longer for large values; see `bytesPerMs`. */
   interval: number;
 }
 
+/**
+ * Callers without an account can cause fetches. With one mebibyte a second, those of one key take a quarter of a
+ * tenant's document budget.
+ */
+const bytesPerMs = 1_048;
+
 /** `E` is the type of the cache's entries. */
-export function createCacheMisses<E extends object>(options: CacheMissesOptions) {
+export function createCacheMisses<E extends { bytes: number }>(options: CacheMissesOptions) {
   const { service, clock, budget, reads, maxEntries, interval } = options;
   const fetchedAt = new LRUCache<string, number>({ max: maxEntries });
   const running = new Map<string, Promise<E>>();
 
-  function isDue(key: string): boolean {
+  function isDue(key: string, { bytes }: E): boolean {
     const last = fetchedAt.get(key);
     // The difference is negative if the clock was set back.
-    return last === undefined || Math.abs(clock().getTime() - last) >= interval;
+    return last === undefined || Math.abs(clock().getTime() - last) >= Math.max(interval, bytes / bytesPerMs);
   }
 
   return {
@@ -47,7 +53,7 @@ export function createCacheMisses<E extends object>(options: CacheMissesOptions)
     async fetch(key: string, known: E, share: string, fetch: () => Promise<E>): Promise<E> {
       const joined = running.get(key);
       if (joined) return joined;
-      if (!isDue(key) || !budget.take(service, share)) return known;
+      if (!isDue(key, known) || !budget.take(service, share)) return known;
       fetchedAt.set(key, clock().getTime());
       const fetched = fetch().finally(() => running.delete(key));
       running.set(key, fetched);

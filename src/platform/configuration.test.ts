@@ -73,6 +73,29 @@ describe('reading for editing', () => {
     });
   });
 
+  it('of large documents is limited for each tenant, whatever is read', async () => {
+    // About 17 MiB in memory for each document of 600 KB.
+    const large = revision(0, Array(200_000).fill({}));
+    const page = { results: [large], page: { next: null } };
+    const reads = [
+      [latest(large), () => configuration.read('data-register', 'cities', place)],
+      [{ results: [{ ...latest(large) }], page: { next: null } }, () => configuration.list('data-register', place)],
+      [page, () => configuration.revisions('data-register', 'cities', place)],
+      [large.configuration, () => configuration.revision('data-register', 'cities', 0, place)],
+    ] as const;
+    for (const [answer, read] of [...reads, ...reads]) {
+      server.behave(answerJson(answer));
+      await read().catch((error) => expect(error).toMatchObject({ kind: 'over-budget' }));
+    }
+    const count = server.requests.length;
+    expect(count).toBeLessThan(reads.length * 2);
+    for (const [, read] of reads) await expect(read()).rejects.toMatchObject({ kind: 'over-budget', status: 503 });
+    expect(server.requests).toHaveLength(count);
+    server.behave(answerJson(latest(revision(3))));
+    await configuration.read('data-register', 'cities', { tenantId: `${tenantId}1` });
+    await configuration.read('platform', 'token-handler', core);
+  });
+
   it('of a failing service is an error, not a missing configuration', async () => {
     server.behave(answerJson({ errorMessage: 'no' }, 500));
     await expect(configuration.read('data-register', 'cities', place)).rejects.toMatchObject({ kind: 'failed' });

@@ -144,12 +144,15 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
     }
   }
 
-  const read: Configuration['read'] = (namespace, name, owner) =>
+  const readNow: Configuration['read'] = (namespace, name, owner) =>
     call([namespace, name], owner, { operation: 'read configuration', answer: bothAnswer });
+  // Reads that bypass the cache are charged too, because the main thread parses what they return.
+  const charge = async <T>({ tenantId }: Owner, load: () => Promise<T>): Promise<T> =>
+    (await documents.fetch(tenantId, load)).value;
 
   return {
-    read,
-    ...createLists(call),
+    read: (namespace, name, owner) => charge(owner, () => readNow(namespace, name, owner)),
+    ...createLists((segments, owner, operation) => charge(owner, () => call(segments, owner, operation))),
     activeOrLatest: (namespace, name, owner, options) =>
       cache.get(
         cacheKey('active', namespace, name, owner),
@@ -167,7 +170,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
     latest: (namespace, name, owner, options) =>
       cache.get(
         cacheKey('latest', namespace, name, owner),
-        async () => (await read(namespace, name, owner)).latest,
+        async () => (await readNow(namespace, name, owner)).latest,
         options,
         owner.tenantId,
       ),

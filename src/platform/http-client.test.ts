@@ -161,6 +161,14 @@ describe('a failing service', () => {
     expect(server.requests).toHaveLength(1);
   });
 
+  it('whose value would take too much memory is PlatformError failed, and is not parsed', async () => {
+    const wide = new HttpAgent();
+    const client = createClient({ agent: wide });
+    server.behave((response) => response.writeHead(200).end(`{"ok":true,"items":[${'{},'.repeat(1_000_000)}{}]}`));
+    await expect(get(client)).rejects.toMatchObject({ kind: 'failed', reason: 'oversized' });
+    await wide.destroy();
+  });
+
   it.each([
     ['malformed JSON', '{"ok":tru', 'malformed JSON'],
     ['an empty body', '', 'malformed at /'],

@@ -12,7 +12,10 @@ export interface Rate {
 export interface TokenBuckets {
   /** Returns the number of tokens that the share, or the total, has left, whichever is less. */
   left(share: string): number;
-  /** Takes tokens, even if fewer are left. The number of tokens that are left can be negative. */
+  /**
+   * Takes tokens, even if the share has fewer left; its number can become negative. The total loses only what the share
+   * had left, so that a share that takes too many does not leave the others without tokens.
+   */
   take(share: string, tokens: number): void;
 }
 
@@ -50,7 +53,9 @@ export function createTokenBuckets(clock: Clock, rates: { share: Rate; total: Ra
   return {
     left: (share) => Math.min(...bucketsOf(share).map(({ left }) => left)),
     take(share, tokens) {
-      for (const bucket of bucketsOf(share)) bucket.left -= tokens;
+      const [own, all] = bucketsOf(share);
+      all.left -= Math.min(tokens, Math.max(0, own.left));
+      own.left -= tokens;
     },
   };
 }

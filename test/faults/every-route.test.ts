@@ -84,9 +84,12 @@ function pathOf({ path }: Route): string {
   return names.reduce((made, [name, value]) => made.replace(name, value), path).replaceAll(/:\w+/g, 'none');
 }
 
-/** Returns the contents of all tables, except for the heartbeats of the platform server's workers. */
+/** Tables that background work changes: heartbeats of the platform server's workers, and measurements of the storage. */
+const background = /^public\.(?:worker_pools|tenant_storage)\./;
+
+/** Returns the contents of all tables that only requests change. */
 async function stateOf(pool: Pick<pg.Pool, 'query'>): Promise<Record<string, string[]>> {
-  const columns = [...(await dumpDatabase(pool))].filter(([place]) => !place.startsWith('public.worker_pools.'));
+  const columns = [...(await dumpDatabase(pool))].filter(([place]) => !background.test(place));
   return Object.fromEntries(columns.map(([place, texts]) => [place, texts.sort()]));
 }
 

@@ -119,7 +119,7 @@ describe('rows of the outbox', () => {
     (await pool.query('SELECT sequence FROM outbox ORDER BY sequence')).rows.map(({ sequence }) => sequence);
 
   it('are purged a week after their delivery, and never before it', async () => {
-    const [, kept, waiting] = await fill([{ accepted: 7 * day }, { accepted: 7 * day - 1 }, {}]);
+    const [, kept, waiting] = await fill([{ accepted: 2 * day }, { accepted: 2 * day - 1 }, {}]);
     expect(await purge('outbox', { dryRun: true })).toEqual({ removed: 1, next: undefined });
     expect((await left()).length).toBe(3);
     expect(await purge('outbox')).toEqual({ removed: 1, next: undefined });
@@ -128,7 +128,7 @@ describe('rows of the outbox', () => {
 
   it('that the deletion of a locked form reads are kept', async () => {
     const [locked, draft] = [await addForm('Locked'), await addForm()];
-    const old = { accepted: 8 * day };
+    const old = { accepted: 3 * day };
     const [kept] = await fill([
       { ...old, formId: locked, kind: 'form-locked' },
       { ...old, formId: locked, kind: 'subscribe' },
@@ -140,7 +140,7 @@ describe('rows of the outbox', () => {
   });
 
   it('are scanned in pages, each after the last row of the previous one', async () => {
-    const sequences = await fill([{ accepted: 8 * day }, {}, { accepted: 8 * day }, { accepted: 8 * day }]);
+    const sequences = await fill([{ accepted: 3 * day }, {}, { accepted: 3 * day }, { accepted: 3 * day }]);
     const first = await purge('outbox', { limit: 2 });
     expect(first).toEqual({ removed: 1, next: sequences[1] });
     expect(await left()).toEqual(sequences.slice(1));
@@ -150,10 +150,10 @@ describe('rows of the outbox', () => {
   });
 
   it('are not scanned beyond a page of rows that are all younger than a week', async () => {
-    const young = { created: 7 * day - 1 };
-    await fill([young, young, { accepted: 8 * day }]);
+    const young = { created: 2 * day - 1 };
+    await fill([young, young, { accepted: 3 * day }]);
     expect(await purge('outbox', { limit: 2 })).toEqual({ removed: 0, next: undefined });
-    const [, second] = await fill([young, { created: 7 * day }, { accepted: 8 * day }]);
+    const [, second] = await fill([young, { created: 2 * day }, { accepted: 3 * day }]);
     expect(await purge('outbox', { limit: 2 })).toEqual({ removed: 0, next: second });
   });
 });

@@ -104,8 +104,8 @@ describe('rows of the outbox', () => {
 
   it('are deleted a week after their delivery, and never before it', async () => {
     const id = await world.add();
-    await add(id, 'subscribe', { age: 8 * day, accepted: 7 * day });
-    await add(id, 'form-created', { age: 8 * day, accepted: 7 * day - 1 });
+    await add(id, 'subscribe', { age: 3 * day, accepted: 2 * day });
+    await add(id, 'form-created', { age: 3 * day, accepted: 2 * day - 1 });
     await add(id, 'form-submitted', { age: 80 * day, accepted: null });
     expect(await world.run({ batchSize: 1 })).toMatchObject({ counts: { purged: 1 } });
     expect((await world.outbox(id)).map(({ kind }) => kind)).toEqual(['form-created', 'form-submitted']);

@@ -57,9 +57,10 @@ const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }
 
 /**
  * Milliseconds for which a delivered outbox row is kept. Operators may want to inspect the row, and a dispatcher that
- * lost its claim may still record a subscriber in it.
+ * lost its claim may still record a subscriber in it. A form can be submitted and returned any number of times, so the
+ * rows of one form take disk space in proportion to this period.
  */
-const outboxPeriod = 7 * day;
+const outboxPeriod = 2 * day;
 
 const agedSql = (table: string, column: string) => `
 DELETE FROM ${table} WHERE ctid = ANY (ARRAY(

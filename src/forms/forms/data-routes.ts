@@ -130,7 +130,7 @@ async function saveFormData(
   const { authorized } = response.locals;
   const findings = validates ? await findProblems(options, formRequest, sent.data, authorized) : undefined;
   const saved = await save(options, formRequest, sent, authorized);
-  options.storage.saved(formRequest.tenantId, saved.body.length);
+  options.storage.saved(formRequest.tenantId, (sent.data?.length ?? 0) + (sent.files?.length ?? 0));
   sendFormData(response, saved, findings);
 }
 

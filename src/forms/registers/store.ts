@@ -32,7 +32,7 @@ export function callContextOf(response: Response): CallContext {
 
 /**
  * Each method throws every failure as a Problem: `invalid-request` if the configuration service rejects the call,
- * otherwise `dependency-failed`.
+ * `busy` if the tenant's documents are too large to be read this often, otherwise `dependency-failed`.
  */
 export type RegisterStore = ReturnType<typeof createRegisterStore>;
 
@@ -152,7 +152,7 @@ async function asked<T>(calls: () => Promise<T>): Promise<T> {
   try {
     return await calls();
   } catch (error) {
-    if (!(error instanceof PlatformError)) throw error;
+    if (!(error instanceof PlatformError) || error.kind === 'over-budget') throw error;
     if (error.kind === 'rejected' && error.upstreamStatus !== undefined && rejections.has(error.upstreamStatus)) {
       const reason = error.rejection === undefined ? '.' : `: ${error.rejection}`;
       throw new Problem('invalid-request', `The configuration service rejected the request${reason}`, { cause: error });

@@ -1,5 +1,6 @@
-// Measures the storage of the tenants whose forms this process creates or saves. Every pod runs this background job. A
-// tenant is measured again after it has written a hundredth of its limit here, and after an hour in any case.
+// Measures the storage of the tenants whose forms this process creates or saves, and of those near their limit. Every
+// pod runs this background job. A tenant is measured again after it has written a hundredth of its limit here, each
+// minute if it is near its limit, and after an hour in any case.
 import type pg from 'pg';
 import { startBackgroundLoop } from '../../service/background-loop.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -20,10 +21,12 @@ import {
 export interface MeasurementOptions {
   /** Bytes (TENANT_STORAGE_LIMIT). */
   limit: number;
-  store: Pick<StorageStore, 'read' | 'add'>;
+  store: Pick<StorageStore, 'read' | 'add' | 'heavy'>;
   walk: Walk;
   /** The tenants to measure, by id. */
   usages: { keys(): Iterable<string>; peek(tenantId: string): Usage | undefined };
+  /** Adds a tenant to them. */
+  usageOf(tenantId: string): Usage;
   clock: Clock;
   log: Logger;
   pace?: Partial<MeasurementPace> | undefined;
@@ -73,7 +76,7 @@ function stateOf(usage: Usage, limit: number): State {
 }
 
 export function startMeasurements(options: MeasurementOptions): { stop(): Promise<void> } {
-  const { store, usages, clock, log, limit } = options;
+  const { store, usages, usageOf, clock, log, limit } = options;
   const pace = { ...defaultPace, ...options.pace };
   const states = new WeakMap<Usage, State>();
 
@@ -94,6 +97,8 @@ export function startMeasurements(options: MeasurementOptions): { stop(): Promis
   /** Reads the measurements. Returns the tenants that have to be measured now. */
   async function readDue(): Promise<[string, Usage][]> {
     const due: [string, Usage][] = [];
+    // These tenants are measured even if they write nothing, so that their deletions end the alert.
+    for (const tenantId of await store.heavy(limit * nearShare)) usageOf(tenantId);
     for (const { tenantId, ...read } of await readAll(store, [...usages.keys()])) {
       const usage = usages.peek(tenantId);
       if (!usage) continue;
@@ -168,6 +173,6 @@ export function startTenantStorage(options: TenantStorageOptions): StorageLimit 
   const { limit, pool, metrics, clock, log } = options;
   const store = createStorageStore(pool);
   const onRefused = createStorageMetrics({ ...metrics, store, limit });
-  const { storage, usages } = createStorageLimit({ limit, onRefused });
-  return { ...storage, ...startMeasurements({ limit, store, walk: createWalk(pool), usages, clock, log }) };
+  const { storage, ...known } = createStorageLimit({ limit, onRefused });
+  return { ...storage, ...startMeasurements({ limit, store, walk: createWalk(pool), ...known, clock, log }) };
 }

@@ -14,7 +14,7 @@ export interface StorageLimit {
   /** Counts a form that was created with form data of this length. */
   created(tenantId: string, length: number): void;
   /**
-   * Counts a save of form data of this length. Until the next measurement, a save counts as if it had replaced nothing,
+   * Counts a save that sent form data and files of this length. Until the next measurement, a save counts as if it had replaced nothing,
    * and a character as one byte.
    */
   saved(tenantId: string, length: number): void;
@@ -47,7 +47,10 @@ export interface StorageLimitOptions {
   onRefused(request: Refused): void;
 }
 
-/** Also returns the tenants that stored something here recently, for the measurements. */
+/**
+ * Also returns the tenants that stored something here recently, for the measurements, and a function that adds a tenant
+ * to them.
+ */
 export function createStorageLimit({ limit, onRefused }: StorageLimitOptions) {
   const usages = new LRUCache<string, Usage>({ ...remembered, updateAgeOnGet: true });
 
@@ -80,5 +83,5 @@ export function createStorageLimit({ limit, onRefused }: StorageLimitOptions) {
     created: (tenantId, length) => wrote(tenantId, length + formOverhead),
     saved: wrote,
   };
-  return { storage, usages };
+  return { storage, usages, usageOf };
 }

@@ -83,7 +83,8 @@ describe('the measurements', () => {
   const sizeOf = async (tenantId: string) => {
     const { rows } = await database.pool.query<{ bytes: number }>(
       `SELECT sum($2 + pg_column_size(data) + pg_column_size(files) + pg_column_size(applicant)
-        + pg_column_size(history) + pg_column_size(uploads))::float8 AS bytes FROM forms WHERE tenant_id = $1`,
+        + pg_column_size(history) + pg_column_size(uploads) + pg_column_size(created_by)
+        + coalesce(pg_column_size(held_by), 0))::float8 AS bytes FROM forms WHERE tenant_id = $1`,
       [tenantId, formOverhead],
     );
     return rows[0]?.bytes ?? 0;
@@ -119,9 +120,40 @@ describe('the measurements', () => {
     expect(found?.bytes).toBeGreaterThan(2_000 * formOverhead);
   });
 
+  it('include the descriptions of the people who created a form and put it on hold', async () => {
+    const measure = async () => {
+      await database.pool.query('UPDATE tenant_storage SET measured = NULL');
+      await walk({ tenantId: 'small', now: at(0), limit: 100, dueBefore: at(0) });
+      return (await read('small'))?.bytes ?? 0;
+    };
+    const before = await measure();
+    const change = (sql: string) => database.pool.query(`UPDATE forms SET ${sql} WHERE tenant_id = 'small'`);
+    await change(
+      `created_by = created_by || '{"more":"${'x'.repeat(500)}"}', held_by = '{"name":"${'y'.repeat(500)}"}'`,
+    );
+    expect(await measure()).toBeGreaterThan(before + 3 * 1_000);
+    await change(`created_by = created_by - 'more', held_by = NULL`);
+  });
+
+  it('of a tenant near its limit go on although it writes nothing, until it has deleted forms', async () => {
+    const { usages, usageOf } = createStorageLimit({ limit: 2 * mib, onRefused: () => undefined });
+    let now = at(0);
+    const measurements = startMeasurements({
+      ...{ limit: 2 * mib, store, walk, usages, usageOf, log: captureLog().log, clock: () => now },
+      pace: { interval: 10 },
+    });
+    await database.pool.query('UPDATE tenant_storage SET bytes = $1, measured = $2', [2 * mib, at(0)]);
+    await expect.poll(() => usages.size).toBe(2);
+    now = at(61);
+    const bytes = await sizeOf('small');
+    await expect.poll(() => read('small')).toMatchObject({ bytes, measured: at(61) });
+    await measurements.stop();
+    expect(await store.heavy(2 * mib * 0.8)).toEqual(['large']);
+  });
+
   it('of a tenant with few forms are not delayed by one with many, and go on after an outage', async () => {
     const log = captureLog('info');
-    const { storage, usages } = createStorageLimit({ limit: 2 * mib, onRefused: () => undefined });
+    const { storage, usages, usageOf } = createStorageLimit({ limit: 2 * mib, onRefused: () => undefined });
     let failures = 1;
     const order: string[] = [];
     const failing = {
@@ -136,7 +168,7 @@ describe('the measurements', () => {
     storage.created('small', 0);
     storage.created('unknown', 0);
     const measurements = startMeasurements({
-      ...{ limit: 2 * mib, store: failing, walk: noted, usages, log: log.log, clock: () => at(0) },
+      ...{ limit: 2 * mib, store: failing, walk: noted, usages, usageOf, log: log.log, clock: () => at(0) },
       pace: { batch: 500, interval: 10, retry: { first: 1, cap: 1 } },
     });
     await expect.poll(() => [...usages.values()].every(({ measured }) => measured)).toBe(true);

@@ -53,7 +53,8 @@ WITH due AS (
 ), batch AS (
   SELECT form.* FROM due CROSS JOIN LATERAL (
     SELECT created, id, ${formOverhead} + pg_column_size(data) + pg_column_size(files) + pg_column_size(applicant)
-      + pg_column_size(history) + pg_column_size(uploads) AS size
+      + pg_column_size(history) + pg_column_size(uploads) + pg_column_size(created_by)
+      + coalesce(pg_column_size(held_by), 0) AS size
     FROM forms WHERE tenant_id = due.tenant_id AND (created, id) > (due.walk_created, due.walk_id)
     ORDER BY created, id LIMIT $3) form
 ), found AS (
@@ -81,6 +82,16 @@ export function createStorageStore(db: Queryable) {
     /** Adds those of the tenants that were not added yet, so that walks can measure them. */
     async add(tenantIds: readonly string[]): Promise<void> {
       await db.query(addSql, [tenantIds]);
+    },
+
+    /** Returns the tenants that have stored at least `bytes`, but not more than 1,000 of them. */
+    async heavy(bytes: number): Promise<string[]> {
+      const { rows } = await db.query<{ tenantId: string }>(
+        `SELECT tenant_id AS "tenantId" FROM tenant_storage WHERE greatest(bytes, walk_bytes) >= $1::float8
+        ORDER BY measured NULLS FIRST LIMIT 1000`,
+        [bytes],
+      );
+      return rows.map(({ tenantId }) => tenantId);
     },
 
     /** Counts the tenants that have stored at least `near`, and at least `full` bytes. */

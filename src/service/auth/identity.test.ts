@@ -108,6 +108,9 @@ describe('a valid token', () => {
   it('is named by preferred_username without a name, and by the subject without either', async () => {
     expect((await verify(await token({ preferred_username: 'alice' }))).name).toBe('alice');
     expect((await verify(await token())).name).toBe('9d1c7e2a');
+    // A longer name is cut, also within a character, because it is stored with each form.
+    const name = `${'é'.repeat(199)}😀`;
+    expect((await verify(await token({ name }))).name).toBe(`${'é'.repeat(199)}\ufffd`);
   });
 
   it.each<[Record<string, unknown>, boolean | undefined]>([
@@ -311,6 +314,8 @@ describe('a token is rejected with 401', () => {
       { sub: undefined },
       { sub: '' },
       { sub: 7 },
+      { sub: 'x'.repeat(256) },
+      { azp: 'x'.repeat(256) },
       { exp: 'soon' },
       { nbf: 'x' },
       { exp: null },

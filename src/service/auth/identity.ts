@@ -87,8 +87,15 @@ const leeway = 5;
 const coreRealm = 'core';
 // The accepted realm names. Their characters have no special meaning in a URL, and no name is a dot segment.
 const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
+/** Maximum length of a name. Nothing depends on a name, but it is stored with each form that the person creates. */
+const longestName = 200;
+const nameClaim = z
+  .string()
+  .transform((name) => name.slice(0, longestName).toWellFormed())
+  .optional();
 const claimsSchema = z.object({
-  sub: z.string().min(1),
+  // OpenID Connect Core 1.0, section 2, limits the length of `sub`.
+  sub: z.string().min(1).max(255),
   exp: z.number(),
   // Keycloak writes the kind of token into this claim: Bearer, ID, Refresh, Offline, Logout, DPoP and others. Only
   // access tokens (Bearer) are accepted.
@@ -98,9 +105,9 @@ const claimsSchema = z.object({
   at_hash: z.undefined().optional(),
   c_hash: z.undefined().optional(),
   events: z.undefined().optional(),
-  azp: z.string().optional(),
-  name: z.string().optional(),
-  preferred_username: z.string().optional(),
+  azp: z.string().max(255).optional(),
+  name: nameClaim,
+  preferred_username: nameClaim,
   email: z.string().optional(),
   email_verified: z.unknown().optional(),
   sid: z.unknown().optional(),
