@@ -147,8 +147,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
   const readNow: Configuration['read'] = (namespace, name, owner) =>
     call([namespace, name], owner, { operation: 'read configuration', answer: bothAnswer });
   // Reads that bypass the cache are charged too, because the main thread parses what they return.
-  const charge = async <T>({ tenantId }: Owner, load: () => Promise<T>): Promise<T> =>
-    (await documents.fetch(tenantId, load)).value;
+  const charge = <T>({ tenantId }: Owner, load: () => Promise<T>) => documents.read(tenantId, load);
 
   return {
     read: (namespace, name, owner) => charge(owner, () => readNow(namespace, name, owner)),

@@ -3,7 +3,7 @@
 import type { Clock } from '../service/clock.ts';
 import { createFairQueue } from '../service/limits/fair-queue.ts';
 import { PlatformError } from './platform-error.ts';
-import { createTokenBuckets } from './token-buckets.ts';
+import { createTokenBuckets, type TokenBuckets } from './token-buckets.ts';
 
 /** A fetched document and its estimated memory in bytes. */
 export interface Fetched<V> {
@@ -15,12 +15,14 @@ export interface DocumentBudget {
   /** Maximum estimated memory of all documents of a cache, in bytes. The least recently used ones are removed first. */
   memory: number;
   /**
-   * Fetches a document with `load`, and charges it to the tenant `share`. Throws PlatformError `over-budget` if the
-   * documents of this tenant that were fetched lately were too many or too large, or if too many fetches of this tenant
-   * wait. Without `share`, the document belongs to the platform, and is fetched at once. `sizeOf` returns the estimated
-   * memory of the document; it may return a known size instead of estimating it.
+   * Fetches a document for the cache with `load`, and charges it to the tenant `share`. Throws PlatformError
+   * `over-budget` if the documents of this tenant that were fetched lately were too many or too large, or if too many
+   * fetches of this tenant wait. Without `share`, the document belongs to the platform, and is fetched at once.
+   * `sizeOf` returns the estimated memory of the document.
    */
-  fetch<V>(share: string | undefined, load: () => Promise<V>, sizeOf?: (value: V) => number): Promise<Fetched<V>>;
+  fetch<V>(share: string | undefined, load: () => Promise<V>, sizeOf: (value: V) => number): Promise<Fetched<V>>;
+  /** Like `fetch`, for documents that are not cached. */
+  read<V>(share: string | undefined, load: () => Promise<V>): Promise<V>;
 }
 
 const mib = 1_048_576;
@@ -28,11 +30,17 @@ const mib = 1_048_576;
  * Estimated memory of the documents that a cache keeps, and that it fetches for a tenant in one burst. Also the maximum
  * for one response of a platform service.
  */
-export const documentMemory = 64 * mib;
+const documentMemory = 64 * mib;
 /** The total is five times a share, as for unknown names. */
+const ratesOf = (perSecond: number, burst: number) => ({
+  share: { perSecond, burst },
+  total: { perSecond: 5 * perSecond, burst: 5 * burst },
+});
 const rates = {
-  share: { perSecond: 4 * mib, burst: documentMemory },
-  total: { perSecond: 20 * mib, burst: 5 * documentMemory },
+  cached: ratesOf(4 * mib, documentMemory),
+  // The rate is higher, because these documents only take time to parse, and drive none out of the cache. It allows an
+  // administrator three changes a second of a register of 1 MiB.
+  uncached: ratesOf(16 * mib, 2 * documentMemory),
 };
 /**
  * The size of a document is known only after the fetch, so the documents of the running fetches may exceed the budget.
@@ -46,25 +54,33 @@ const fetches = {
 
 /** For a process that serves requests. */
 export function createDocumentBudget(clock: Clock): DocumentBudget {
-  const buckets = createTokenBuckets(clock, rates);
+  const [cached, uncached] = [createTokenBuckets(clock, rates.cached), createTokenBuckets(clock, rates.uncached)];
   const queue = createFairQueue({ ...fetches, detail: 'Too many documents are being fetched.', retryAfterSeconds: 5 });
   const overBudget = () => new PlatformError('configuration', 'over-budget', { retryAfter: 5 });
+
+  async function charged<V>(buckets: TokenBuckets, share: string, fetchNow: () => Promise<Fetched<V>>) {
+    const release = await queue.take({ tenant: share, member: share }).catch(() => {
+      throw overBudget();
+    });
+    try {
+      if (buckets.left(share) <= 0) throw overBudget();
+      const fetched = await fetchNow();
+      buckets.take(share, fetched.bytes);
+      return fetched;
+    } finally {
+      release();
+    }
+  }
+
   return {
     memory: documentMemory,
-    async fetch(share, load, sizeOf = memoryOf) {
-      if (share === undefined) return measured(load, sizeOf);
-      const claim = { tenant: share, member: share };
-      const release = await queue.take(claim).catch(() => {
-        throw overBudget();
-      });
-      try {
-        if (buckets.left(share) <= 0) throw overBudget();
-        const fetched = await measured(load, sizeOf);
-        buckets.take(share, fetched.bytes);
-        return fetched;
-      } finally {
-        release();
-      }
+    async fetch(share, load, sizeOf) {
+      const fetchNow = () => measured(load, sizeOf);
+      return share === undefined ? fetchNow() : charged(cached, share, fetchNow);
+    },
+    async read(share, load) {
+      if (share === undefined) return load();
+      return (await charged(uncached, share, () => measured(load, memoryOf))).value;
     },
   };
 }
@@ -80,7 +96,8 @@ async function measured<V>(load: () => Promise<V>, sizeOf: (value: V) => number)
  */
 export const memoryBudget: DocumentBudget = {
   memory: documentMemory,
-  fetch: (_share, load, sizeOf = memoryOf) => measured(load, sizeOf),
+  fetch: (_share, load, sizeOf) => measured(load, sizeOf),
+  read: (_share, load) => load(),
 };
 
 /** Bytes that V8 takes for an object or array without members, and for a member in addition to its name and value. */

@@ -84,7 +84,7 @@ function pathOf({ path }: Route): string {
   return names.reduce((made, [name, value]) => made.replace(name, value), path).replaceAll(/:\w+/g, 'none');
 }
 
-/** Tables that background work changes: heartbeats of the platform server's workers, and measurements of the storage. */
+/** Tables that background work changes: heartbeats of the platform server's workers, and measured storage. */
 const background = /^public\.(?:worker_pools|tenant_storage)\./;
 
 /** Returns the contents of all tables that only requests change. */

@@ -57,6 +57,19 @@ async function timed(request: () => Promise<Answered>): Promise<Answered & { ms:
   return { ...response, ms: (performance.now() - started) / waitForProcessor() };
 }
 
+it('A register that takes much memory is read until the budget of its tenant is used up, and then gets 503', async () => {
+  const name = backend.newName();
+  const replica = await backend.start();
+  const answers: Answered[] = [];
+  await replica.request('POST', '', { body: { name, description: '', entries: [] } });
+  await backend.configuration.replace('data-register', name, Array(300_000).fill({}), place);
+  for (let nth = 0; nth < 12 && answers.at(-1)?.status !== 503; nth += 1)
+    answers.push(await replica.request('GET', `${pathOf(name)}/entries`));
+  expect(answers[0]?.status).toBe(200);
+  expect(answers.at(-1)).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:busy' } });
+  expect(answers.at(-1)?.headers.get('retry-after')).toBe('5');
+});
+
 describe('At most 10,000 entries and 1 MiB', () => {
   it('10,000 entries of objects: create, read and patch in under 1 s each', async () => {
     const entries = objects(10_000);

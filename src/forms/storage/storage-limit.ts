@@ -14,8 +14,8 @@ export interface StorageLimit {
   /** Counts a form that was created with form data of this length. */
   created(tenantId: string, length: number): void;
   /**
-   * Counts a save that sent form data and files of this length. Until the next measurement, a save counts as if it had replaced nothing,
-   * and a character as one byte.
+   * Counts a save that sent form data and files of this length. Until the next measurement, a save counts as if it had
+   * replaced nothing, and a character as one byte.
    */
   saved(tenantId: string, length: number): void;
 }
