@@ -60,9 +60,9 @@ function countDispatcherSteps(current: AsyncLocalStorage<RequestSteps>, crashAt:
   };
   const counted = (query: PoolQuery): PoolQuery =>
     async function (this: pg.Pool, ...values: unknown[]) {
-      // Statements that fill the index of addresses use the same pool, but do not belong to the dispatcher.
-      const isIndex = String(values[0]).includes('address_index');
-      if (current.getStore() || isIndex) return query.apply(this, values);
+      // The walks over addresses and over the storage of tenants use the same pool, but do not belong to the dispatcher.
+      const isWalk = /address_index|tenant_storage/.test(String(values[0]));
+      if (current.getStore() || isWalk) return query.apply(this, values);
       const isLook = String(values[0]).includes('SKIP LOCKED');
       if (!isLook) take();
       const answer = await query.apply(this, values);

@@ -15,10 +15,15 @@ export const refusals = {
     description:
       'The configuration service failed or denied access; `written`, if present, lists what was written before',
   },
+  503: {
+    description: 'The registers of the tenant are too large to be read this often',
+    headers: { 'Retry-After': 'Seconds' },
+  },
 };
 
 export const busy = {
-  description: 'Another change of the register is still running, or the database cannot be reached',
+  description:
+    'Another change of the register is still running, the registers of the tenant are too large to be read this often, or the database cannot be reached',
   headers: { 'Retry-After': 'Seconds' },
 };
 
