@@ -60,7 +60,7 @@ function countDispatcherSteps(current: AsyncLocalStorage<RequestSteps>, crashAt:
   };
   const counted = (query: PoolQuery): PoolQuery =>
     async function (this: pg.Pool, ...values: unknown[]) {
-      // The walks over addresses and over the storage of tenants use the same pool, but do not belong to the dispatcher.
+      // The walks over addresses and over the storage of tenants use the same pool, but are not the dispatcher's.
       const isWalk = /address_index|tenant_storage/.test(String(values[0]));
       if (current.getStore() || isWalk) return query.apply(this, values);
       const isLook = String(values[0]).includes('SKIP LOCKED');

@@ -7,6 +7,8 @@ import { entryProblems, maxEntries, namePattern, registerNamespace } from './reg
 /** The path of the register collection. */
 export const path = '/form/v1/registers';
 
+const headers = { 'Retry-After': 'Seconds' };
+
 export const refusals = {
   400: { description: 'The request is invalid, or the configuration service rejected it' },
   401: { description: 'No valid bearer' },
@@ -15,16 +17,12 @@ export const refusals = {
     description:
       'The configuration service failed or denied access; `written`, if present, lists what was written before',
   },
-  503: {
-    description: 'The registers of the tenant are too large to be read this often',
-    headers: { 'Retry-After': 'Seconds' },
-  },
+  503: { description: 'The registers of the tenant are too large to be read this often', headers },
 };
 
 export const busy = {
-  description:
-    'Another change of the register is still running, the registers of the tenant are too large to be read this often, or the database cannot be reached',
-  headers: { 'Retry-After': 'Seconds' },
+  description: 'Changes of the register still run, the registers are too large, or the database cannot be reached',
+  headers,
 };
 
 export const missing = { description: 'There is no such register, or it lacks its definition or its entries' };
