@@ -1,5 +1,5 @@
-// The request and response schemas of the register API, and the descriptions of the responses that its routes share.
-// Requests with unknown members are rejected.
+// The schemas of the register API, and the descriptions of the responses that its routes share. Requests with unknown
+// members are rejected.
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
 import { entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
@@ -20,10 +20,8 @@ export const refusals = {
   503: { description: 'The registers of the tenant are too large to be read this often', headers },
 };
 
-export const busy = {
-  description: 'Changes of the register still run, the registers are too large, or the database cannot be reached',
-  headers,
-};
+const changing = 'Changes of the register still run, the registers are too large, or the database cannot be reached';
+export const busy = { description: changing, headers };
 
 export const missing = { description: 'There is no such register, or it lacks its definition or its entries' };
 
