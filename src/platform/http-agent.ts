@@ -1,4 +1,5 @@
 // Keeps connections to all platform services. If a service does not respond, later requests use new connections.
+import type { LookupFunction } from 'node:net';
 import { type Dispatcher, Pool } from 'undici';
 import { ReplaceablePool } from '../service/replaceable-pool.ts';
 
@@ -12,6 +13,8 @@ const suspicious = 3_000;
 export interface HttpAgentOptions {
   /** Maximum size of a response in bytes. */
   maxResponse?: number;
+  /** Looks up host names. By default, the system does, without a limit. */
+  lookup?: LookupFunction;
 }
 
 export class HttpAgent {
@@ -19,10 +22,10 @@ export class HttpAgent {
   /** The connection pools by origin. */
   readonly #pools = new Map<string, ReplaceablePool>();
 
-  constructor({ maxResponse = responseLimit }: HttpAgentOptions = {}) {
+  constructor({ maxResponse = responseLimit, lookup }: HttpAgentOptions = {}) {
     this.#options = {
       connections: 64,
-      connect: { timeout: 3_000 },
+      connect: { timeout: 3_000, ...(lookup && { lookup }) },
       // Undici's own timeouts are off, because they cover only parts of an exchange. Callers set a timeout for the
       // whole exchange.
       headersTimeout: 0,

@@ -13,6 +13,9 @@ const longestResponse = 1_048_576;
 /** The lookups of all agents of this process. */
 const sharedLookups = createHostLookups({ slots: { total: lookupShares.providers, perTenant: 1 } });
 
+/** Looks up the host of an identity provider, within the limits of all requests to identity providers. */
+export const lookupProvider = sharedLookups.lookupFor((host) => host);
+
 export function createProviderAgent(lookups = sharedLookups): Agent {
   const connect = { timeout: 5_000, lookup: lookups.lookupFor((host) => host) };
   // `pipelining: 0` makes the agent close each connection after its response.

@@ -42,6 +42,26 @@ describe('a background task', () => {
     expect(runs).toBe(2);
   });
 
+  it('is abandoned if the database cannot store its values', async () => {
+    const { log, lines } = captureLog();
+    const tasks = createBackgroundTasks(log);
+    const refused = Object.assign(new Error('unsupported Unicode escape sequence'), {
+      code: '22P05',
+      severity: 'ERROR',
+    });
+    let runs = 0;
+    tasks.untilDone(about, () => {
+      runs += 1;
+      return Promise.reject(refused);
+    });
+    await pause();
+    expect(lines()).toMatchObject([
+      { ...about, level: 'error', msg: 'background task abandoned: the database refuses its values' },
+    ]);
+    await tasks.close();
+    expect(runs).toBe(1);
+  });
+
   it('is tried once more when the process stops, and the process waits for it', async () => {
     const { log, lines } = captureLog();
     const tasks = createBackgroundTasks(log);

@@ -1,7 +1,9 @@
 // Runs tasks that must complete although no request waits for them, such as storing a change that the identity provider
-// has already made. Retries a task with backoff until it succeeds or the process stops.
+// has already made. Retries a task with backoff until it succeeds or the process stops. A task whose values Postgres
+// refuses is abandoned, because it would never succeed.
 import { failureFields } from '../../platform/platform-error.ts';
 import type { Logger } from '../../service/operations/log.ts';
+import { databaseProblem } from '../../service/postgres/postgres.ts';
 import { type Backoff, retryUntilDone } from '../../service/retry.ts';
 
 export type BackgroundTasks = ReturnType<typeof createBackgroundTasks>;
@@ -15,10 +17,18 @@ export function createBackgroundTasks(log: Logger) {
   async function run(about: Record<string, string>, work: () => Promise<void>, lastTry: boolean): Promise<void> {
     const onFailure = (error: unknown, retryInMs: number) =>
       log.warn({ ...about, retryInMs, ...failureFields(error) }, 'background task failed, retrying');
+    const attempt = async () => {
+      try {
+        await work();
+      } catch (error) {
+        if (databaseProblem(error)?.slug !== 'invalid-request') throw error;
+        log.error({ ...about, ...failureFields(error) }, 'background task abandoned: the database refuses its values');
+      }
+    };
     try {
-      const isDone = await retryUntilDone(work, { backoff, signal: stopping.signal, onFailure });
+      const isDone = await retryUntilDone(attempt, { backoff, signal: stopping.signal, onFailure });
       if (isDone || !lastTry) return;
-      await work();
+      await attempt();
     } catch (error) {
       log.error({ ...about, ...failureFields(error) }, 'background task abandoned: the process stops');
     }

@@ -82,6 +82,20 @@ describe('a claim', () => {
     expect(await claimed(kind)).toEqual([]);
   });
 
+  it('takes the first of each tenant before the second of any', async () => {
+    const due = [await addDeletion(1, later(-3)), await addDeletion(2, later(-2)), await addDeletion(3, later(-1))];
+    await pool.query("UPDATE client_deletions SET tenant_id = 'urn:example:other' WHERE id = $1", [due[2]]);
+    expect(await claimed('deletion', now, 2)).toEqual([due[0], due[2]].sort());
+    expect(await claimed('deletion', now, 2)).toEqual([due[1]]);
+  });
+
+  it('never takes the same row twice, however many pods claim at the same time', async () => {
+    for (let nth = 1; nth <= 9; nth += 1) await addEvent(nth);
+    const all = await Promise.all(Array.from({ length: 12 }, () => claimed('event', now, 2)));
+    const ids = [...all.flat(), ...(await claimed('event'))];
+    expect(ids.toSorted()).toEqual(Array.from({ length: 9 }, (_, nth) => eventId(nth + 1)));
+  });
+
   it('lasts for its time only, and then another attempt counts', async () => {
     await addEvent(1);
     await claim('event');

@@ -168,6 +168,13 @@ describe('a registration', () => {
     ['an empty secret', { status: 201, body: { ...complete, client_secret: '' } }],
     ['an empty token', { status: 201, body: { ...complete, registration_access_token: '' } }],
     ['an empty URI', { status: 201, body: { ...complete, registration_client_uri: '' } }],
+    ['an id that cannot be stored', { status: 201, body: { ...complete, client_id: 'oidc\u0000' } }],
+    ['a secret that cannot be stored', { status: 201, body: { ...complete, client_secret: 'x\ud800' } }],
+    ['an id of 501 characters', { status: 201, body: { ...complete, client_id: 'x'.repeat(501) } }],
+    [
+      'a token of 20,000 characters',
+      { status: 201, body: { ...complete, registration_access_token: 'x'.repeat(20_000) } },
+    ],
     ['a URI elsewhere', { status: 201, body: { ...complete, registration_client_uri: 'https://evil.example/x' } }],
     ['a broken connection', 'hang up'],
   ] as [string, ProviderReply][])('fails with %s, and a client may exist', async (_, reply) => {
@@ -293,6 +300,10 @@ describe('a registered client', () => {
     ['a redirect', { status: 300, body: { client_id: 'oidc-1' } }],
     ['no JSON', { status: 200, body: '{' }],
     ['no client', { status: 200, body: {} }],
+    [
+      'a URI that cannot be stored',
+      { status: 200, body: { client_id: 'oidc-1', registration_client_uri: 'https://a/\u0000' } },
+    ],
     ['a broken connection', 'hang up'],
   ] as [string, ProviderReply][])('is read after %s, and is changed if it has the redirect URIs', async (_, reply) => {
     const body = { ...fresh(), redirect_uris: redirectUris.toReversed() };

@@ -1,7 +1,6 @@
 // Registers clients at the identity provider (RFC 7591, with openid-client), and changes and deletes them (RFC 7592,
 // with plain requests). Distinguishes failed calls from calls whose outcome is unknown. Never repeats a change.
 import * as oidc from 'openid-client';
-import { z } from 'zod';
 import type { HttpAgent } from '../../platform/http-agent.ts';
 import { exchange, type RawResponse } from '../../platform/http-exchange.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -10,6 +9,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Provider, ProviderAddresses } from '../provider-addresses.ts';
 import type { DiscoverProvider } from '../provider-discovery.ts';
 import type { ClientMetadata } from './client-metadata.ts';
+import { changedSchema, issuedSchema } from './issued-credentials.ts';
 import type { Registration, StoredRegistration } from './registration.ts';
 
 /** The credentials that the identity provider issues for a client. */
@@ -86,15 +86,6 @@ export function createProviderRegistration(options: ProviderRegistrationOptions)
 
 const definiteRefusals = new Set([400, 409, 410, 422]);
 const isSuccess = (status: number) => status >= 200 && status < 300;
-
-const text = z.string().min(1);
-const issuedSchema = z.object({
-  client_id: text,
-  client_secret: text,
-  // RFC 7592 is optional. The client can be changed only if both members are present.
-  registration_access_token: text.optional(),
-  registration_client_uri: text.optional(),
-});
 
 async function register(
   { addresses, discover, log, timeout }: ProviderRegistrationOptions,
@@ -229,10 +220,6 @@ function parseJson(body: string): unknown {
     return undefined;
   }
 }
-
-const changedSchema = issuedSchema
-  .partial()
-  .extend({ client_id: text, redirect_uris: z.array(z.string()).default([]) });
 
 /** Returns the client and the redirect URIs from a response, or undefined if the response describes no client. */
 function readClient(client: StoredRegistration, status: number, body: unknown) {

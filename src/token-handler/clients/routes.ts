@@ -4,6 +4,7 @@ import { role } from '../../service/auth/bearer-guards.ts';
 import type { RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
+import { createFairQueue } from '../../service/limits/fair-queue.ts';
 import { type ClientCatalog, requireClient } from './catalog.ts';
 import type { Client } from './client.ts';
 import type { LeftoverClients } from './leftover-clients.ts';
@@ -37,9 +38,18 @@ const refusals = {
   401: { description: 'No valid bearer token for this service' },
   403: { description: 'The caller lacks the role token-handler-admin, or names another tenant' },
 };
+/** A change makes several calls to the identity provider, which the tenant may have chosen. */
+const createChangeQueue = () =>
+  createFairQueue({
+    slots: { total: 20, perTenant: 4, perMember: 2 },
+    waiting: { total: 200, perTenant: 20, perMember: 10 },
+    waitMs: 10_000,
+    detail: 'Other changes of clients of this tenant are still running. Try again.',
+    retryAfterSeconds: 5,
+  });
 const outages = {
   502: { description: 'The identity provider or the configuration service failed' },
-  503: { description: 'The database cannot be reached' },
+  503: { description: 'The database cannot be reached, or too many changes of clients are running' },
 };
 const unknownClient = { description: 'The tenant has no such client' };
 
@@ -84,6 +94,7 @@ export function readClientRoute({ bearer, tenant, catalog, registrations }: Clie
 
 export function registerClientRoute(options: ClientRouteOptions): Route {
   const { bearer, tenant } = options;
+  const changes = createChangeQueue();
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId',
@@ -105,8 +116,11 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
       const tenant = tenantOf(response);
       const client = await requireClient(options.catalog, tenant, params.clientId);
       const registration = { tenant, client, by: callerOf(response) };
-      if (body.clientSecret !== undefined) await options.provided.register({ ...body, ...registration });
-      else await options.registrar.register({ ...body, ...registration });
+      await changes.run({ tenant: tenant.id, member: client.id }, () =>
+        body.clientSecret !== undefined
+          ? options.provided.register({ ...body, ...registration })
+          : options.registrar.register({ ...body, ...registration }),
+      );
       response.json({ registered: true });
     },
   });
@@ -114,6 +128,7 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
 
 export function updateClientRoute(options: ClientRouteOptions): Route {
   const { bearer, tenant } = options;
+  const changes = createChangeQueue();
   return route({
     method: 'put',
     path: '/token-handler/v1/clients/:clientId',
@@ -137,7 +152,10 @@ export function updateClientRoute(options: ClientRouteOptions): Route {
     async handle({ params, body }, _request, response) {
       const tenant = tenantOf(response);
       const client = await requireClient(options.catalog, tenant, params.clientId);
-      await options.registrar.update({ tenant, client, redirectUris: [...new Set(body.redirectUris)] });
+      const redirectUris = [...new Set(body.redirectUris)];
+      await changes.run({ tenant: tenant.id, member: client.id }, () =>
+        options.registrar.update({ tenant, client, redirectUris }),
+      );
       response.json({ updated: true });
     },
   });

@@ -1,7 +1,7 @@
 // Routes that list and end sessions. People have access to their own sessions, and administrators to all sessions of
 // their tenant. Responses contain neither tokens nor cookie values.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
 import type { Tenants } from '../../service/auth/identity.ts';
@@ -12,6 +12,7 @@ import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limi
 import { logoutUrl } from '../clients/client-path.ts';
 import { clearCsrfCookie, clearSessionCookie, issueCsrfCookie } from './cookies.ts';
 import { csrf, type SessionGuards, sessionOf } from './guards.ts';
+import { createListQueue } from './list-queue.ts';
 import type { FoundSession } from './session.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -86,7 +87,7 @@ const refusals = {
   401: { description: 'Neither a session of this tenant nor a valid bearer token' },
   403: { description: 'The bearer token lacks the role token-handler-admin, or CSRF protection rejects the request' },
   429: { description: 'Too many requests of the person or the address', headers: { 'Retry-After': 'Seconds' } },
-  503: { description: 'The session store cannot be reached' },
+  503: { description: 'The session store cannot be reached, or too many lists of the person or tenant are running' },
 };
 
 /**
@@ -109,8 +110,14 @@ function personOf(response: HttpResponse): string {
   return `${issuer}\n${subject}`;
 }
 
+/** Returns the tenant and the person whose shares of the queue a list uses. */
+function claimOf(response: Response) {
+  const tenant = response.locals.session?.session.tenantId ?? tenantOf(response).id;
+  return { tenant, member: personOf(response) };
+}
+
 export function listSessionsRoute(options: SessionRouteOptions): Route {
-  const { tenants, sessions } = options;
+  const queue = createListQueue();
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
@@ -131,26 +138,39 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
       ...refusals,
     },
     async handle({ query }, request, response) {
-      if (response.locals.session === undefined) {
-        const found = await sessions.ofTenant(tenantOf(response).id, query.top, query.after);
-        if (!found) throw invalidRequest([{ pointer: '/query/after', detail: unknownPosition }]);
-        response.json(found.map((one) => present(one, sessions)));
-        return;
-      }
-      const { session } = sessionOf(response);
-      const all = await sessions.ofUser(session.tenantId, session.user.id);
-      const own = all.find((one) => one.session.handle === session.handle) ?? (await sessions.read(session.handle));
-      if (!own) throw new Problem('unauthenticated', 'The session has ended.');
-      // Sets the CSRF cookie again, because scripts need it and the browser may have lost it.
-      issueCsrfCookie(response, session, request.secure);
-      const others = all.filter((one) => one.session.handle !== session.handle);
-      const first = {
-        ...{ ...present(own, sessions), tenant: await shownTenant(tenants, session.tenantId) },
-        logoutUrl: logoutUrl(session),
-      };
-      response.json([first, ...others.map((one) => present(one, sessions))]);
+      const asks = response.locals.session === undefined ? ofTenant : ofPerson;
+      await queue(claimOf(response), response, () => asks(options, query, request, response));
     },
   });
+}
+
+type SessionListQuery = z.output<typeof sessionListQuery>;
+
+async function ofTenant(
+  { sessions }: SessionRouteOptions,
+  query: SessionListQuery,
+  _request: Request,
+  response: Response,
+) {
+  const found = await sessions.ofTenant(tenantOf(response).id, query.top, query.after);
+  if (!found) throw invalidRequest([{ pointer: '/query/after', detail: unknownPosition }]);
+  response.json(found.map((one) => present(one, sessions)));
+}
+
+async function ofPerson(options: SessionRouteOptions, _query: SessionListQuery, request: Request, response: Response) {
+  const { tenants, sessions } = options;
+  const { session } = sessionOf(response);
+  const all = await sessions.ofUser(session.tenantId, session.user.id);
+  const own = all.find((one) => one.session.handle === session.handle) ?? (await sessions.read(session.handle));
+  if (!own) throw new Problem('unauthenticated', 'The session has ended.');
+  // Sets the CSRF cookie again, because scripts need it and the browser may have lost it.
+  issueCsrfCookie(response, session, request.secure);
+  const others = all.filter((one) => one.session.handle !== session.handle);
+  const first = {
+    ...{ ...present(own, sessions), tenant: await shownTenant(tenants, session.tenantId) },
+    logoutUrl: logoutUrl(session),
+  };
+  response.json([first, ...others.map((one) => present(one, sessions))]);
 }
 
 export function deleteSessionRoute(options: SessionRouteOptions): Route {
