@@ -54,11 +54,14 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
       // Sets this mark before `findSessions`. A concurrent sign-in therefore either sees the mark, or has already
       // stored its session, which `findSessions` then finds.
       await marks.raise(endMark(logout), clock().getTime(), memory);
-      const found = await findSessions(sessions, logout);
-      const ended = await Promise.all(found.map(({ session }) => sessions.end(session)));
+      let ended = 0;
+      for await (const found of findSessions(sessions, logout)) {
+        const outcomes = await Promise.all(found.map(({ session }) => sessions.end(session)));
+        ended += outcomes.filter((wasLive) => wasLive).length;
+      }
       // Marks the token as used only at the end, so that the identity provider can repeat a logout that has failed.
       await marks.raise(tokenMark(logout), 1, memory);
-      return ended.filter((wasLive) => wasLive).length;
+      return ended;
     },
     /** Remembers the algorithm of an ID token for as long as the session may last. */
     keepAlgorithm: (session: Session, algorithm: string) =>
@@ -77,13 +80,15 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
   };
 }
 
-async function findSessions(sessions: Sessions, logout: ProviderLogout): Promise<FoundSession[]> {
+/** Returns the sessions in pages. Those of a person are one page, because each person has few sessions. */
+async function* findSessions(sessions: Sessions, logout: ProviderLogout): AsyncGenerator<FoundSession[], void> {
   const { tenantId, clientId, sid, sub } = logout;
   const found =
     sid === undefined
       ? await sessions.ofUser(tenantId, sub ?? '', 'all')
-      : await sessions.ofProviderSession({ tenantId, clientId }, sid);
-  return found.filter(({ session }) => session.clientId === clientId && (sub === undefined || session.user.id === sub));
+      : sessions.ofProviderSession({ tenantId, clientId }, sid);
+  for await (const page of Array.isArray(found) ? [found] : found)
+    yield page.filter(({ session }) => session.clientId === clientId && (sub === undefined || session.user.id === sub));
 }
 
 /** A logout with a `sid` ends only the session with that `sid`, even if the logout also has a `sub`. */

@@ -2,7 +2,7 @@
 // contain, in which order, and when an entry is removed.
 import { expect, it } from 'vitest';
 import { createMemorySessions, hour, openSessions, tenantId } from '../../../test/support/memory-sessions.ts';
-import { tenantIndex, userIndex } from './session-indexes.ts';
+import { providerIndex, tenantIndex, userIndex } from './session-indexes.ts';
 
 const handlesOf = (found: { session: { handle: string } }[] | undefined) => found?.map(({ session }) => session.handle);
 
@@ -138,8 +138,33 @@ it('a session at the identity provider has the sessions of one client', async ()
   const handles = await openMany(world, 101, { session: { sid: 'one' } });
   await openMany(world, 1, { session: { sid: 'two' } });
   await openMany(world, 1, { session: { sid: 'one', clientId: 'other' } });
-  const found = await world.sessions.ofProviderSession({ tenantId, clientId: 'web' }, 'one');
-  expect(handlesOf(found)).toEqual(handles);
+  const pages = await Array.fromAsync(world.sessions.ofProviderSession({ tenantId, clientId: 'web' }, 'one'));
+  expect(pages.map((page) => page.length)).toEqual([100, 1]);
+  expect(handlesOf(pages.flat())).toEqual(handles);
+});
+
+it('all of its sessions are found in pages, although each page is ended before the next one is read', async () => {
+  const world = withoutCap();
+  const handles = await openMany(world, 250, { session: { sid: 'one' } });
+  const read = () => world.sessions.ofProviderSession({ tenantId, clientId: 'web' }, 'one');
+  const found: string[] = [];
+  for await (const page of read()) {
+    found.push(...(handlesOf(page) ?? []));
+    for (const { session } of page) await world.sessions.end(session);
+  }
+  expect(found).toEqual(handles);
+  expect(await Array.fromAsync(read())).toEqual([]);
+});
+
+it('thousands of entries of ended sessions do not end its pages early', async () => {
+  const world = createMemorySessions();
+  const live = await openMany(world, 1, { session: { sid: 'one' } });
+  const index = [providerIndex(tenantId, 'web', 'one')];
+  for (let ended = 0; ended < 2_500; ended += 1)
+    await world.store.index.enter(index, `ended ${ended}`, world.now + hour, world.now + 1);
+  world.now += 60_000;
+  const pages = await Array.fromAsync(world.sessions.ofProviderSession({ tenantId, clientId: 'web' }, 'one'));
+  expect(handlesOf(pages.flat())).toEqual(live);
 });
 
 it('an entry whose session has ended is removed, unless its sign-in may be incomplete', async () => {

@@ -52,6 +52,22 @@ export class SessionLists {
     return found.slice(0, top);
   }
 
+  /**
+   * Returns all live sessions in pages of at most 100, latest first. The caller may end the sessions of a page before
+   * it asks for the next one. An identity provider can put any number of sessions into an index, so no more than one
+   * page is in memory.
+   */
+  async *pages(name: string): AsyncGenerator<FoundSession[], void> {
+    for (let last: string | undefined; ; ) {
+      const handles = await this.#options.index.entries(name, concurrent, last);
+      if (!handles) throw new Problem('unavailable', 'The position in the list of sessions was lost. Try again.');
+      const live = await this.#live(name, handles);
+      if (live.length > 0) yield live;
+      if (handles.length < concurrent) return;
+      last = handles.at(-1);
+    }
+  }
+
   /** Returns the live sessions, and removes the entries of sessions that do not exist. */
   async #live(name: string, handles: string[]): Promise<FoundSession[]> {
     const { index, load, isAlive, removedUntil } = this.#options;

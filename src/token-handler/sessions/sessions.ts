@@ -168,16 +168,16 @@ export class Sessions {
   }
 
   /**
-   * Returns a page of a tenant's sessions, latest first. `after` is the last handle of the previous page. Its session
-   * may have ended, but at most an hour ago. Returns undefined if the position of `after` is unknown.
+   * Returns a page of a tenant's sessions, latest first. `after` is the last handle of the previous page, which may
+   * have ended within the last hour. Returns undefined if the position of `after` is unknown.
    */
-  async ofTenant(tenantId: string, top: number, after?: string): Promise<FoundSession[] | undefined> {
+  ofTenant(tenantId: string, top: number, after?: string): Promise<FoundSession[] | undefined> {
     return this.#lists.read(tenantIndex(tenantId), top, after);
   }
 
-  /** Returns all sessions that belong to the session `sid` at the identity provider. */
-  async ofProviderSession(of: Pick<Session, 'tenantId' | 'clientId'>, sid: string): Promise<FoundSession[]> {
-    return this.#lists.read(providerIndex(of.tenantId, of.clientId, sid), allSessions);
+  /** Returns all sessions that belong to the session `sid` at the identity provider, in pages. */
+  ofProviderSession(of: Pick<Session, 'tenantId' | 'clientId'>, sid: string): AsyncIterable<FoundSession[]> {
+    return this.#lists.pages(providerIndex(of.tenantId, of.clientId, sid));
   }
 
   seal(session: Session, tokens: TokenSet): SealedTokens {
