@@ -15,8 +15,9 @@ const attempts = 6;
 const repeatable = new Set([502, 503, 504]);
 
 /**
- * Returns the status and the text of the response, after at most six attempts in about 15 s. The request must be one
- * that may be repeated after it was carried out in part. Throws if no connection is possible.
+ * Returns the status and the text of the response, after at most six attempts. The waits between them take at most 16 s
+ * in all. The request must be one that may be repeated after it was carried out in part. Throws if no connection is
+ * possible.
  */
 export async function sendJson({ method, url, token, body }: JsonRequest): Promise<{ status: number; text: string }> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };

@@ -1,5 +1,6 @@
 // Fetches a cached value again if it lacks the item that a caller looks for. Each key is fetched at most once a second,
-// and each fetch is charged to the miss budget. Concurrent fetches of a key share one call.
+// and less often if its value is large. Each fetch is charged to the miss budget. Concurrent fetches of a key share one
+// call.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
 import { Problem } from '../service/http/problem.ts';
@@ -12,13 +13,13 @@ export interface CacheMissesOptions {
   budget: MissBudget;
   reads: Pick<CacheReads, 'refused'>;
   maxEntries: number;
-  /** Minimum milliseconds between two fetches of a key. It is longer for large values; see `bytesPerMs`. */
+  /** Minimum milliseconds between two fetches of a key whose value is small. */
   interval: number;
 }
 
 /**
- * Callers without an account can cause fetches. With one mebibyte a second, those of one key take a quarter of a
- * tenant's document budget.
+ * Bytes of a large value that are fetched again in each millisecond on average: about one mebibyte a second, a quarter
+ * of a tenant's document budget. Without this limit, callers without an account could use up the whole budget.
  */
 const bytesPerMs = 1_048;
 
@@ -47,8 +48,8 @@ export function createCacheMisses<E extends { bytes: number }>(options: CacheMis
     },
 
     /**
-     * Returns the entry that `fetch` returns. Returns `known` instead if the key was fetched within the last
-     * `interval`, or if the budget is used up.
+     * Returns the entry that `fetch` returns. Returns `known` instead if it is too early to fetch the key again, or if
+     * the budget is used up.
      */
     async fetch(key: string, known: E, share: string, fetch: () => Promise<E>): Promise<E> {
       const joined = running.get(key);

@@ -69,8 +69,9 @@ export interface ReadOptions<V> {
    */
   permission?: boolean | undefined;
   /**
-   * Returns true if the value lacks the item that the caller looks for. A cached value is then fetched again, at most
-   * once a second and within the budget, so that new items are found immediately. The read throws if the fetch fails.
+   * Returns true if the value lacks the item that the caller looks for. A cached value is then fetched again within the
+   * budget, so that new items are found: at most once a second, and less often if it is large. The read throws if the
+   * fetch fails.
    */
   lacks?: ((value: V) => boolean) | undefined;
   /**

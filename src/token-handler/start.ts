@@ -2,7 +2,7 @@
 // closed, it first waits until running requests have ended.
 import { HttpAgent } from '../platform/http-agent.ts';
 import { createPlatform } from '../platform/platform.ts';
-import { lookupProvider } from '../service/auth/provider-fetch.ts';
+import { longestResponse, lookupProvider } from '../service/auth/provider-fetch.ts';
 import { createSigningKeys } from '../service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createKeyRing } from '../service/keys/key-ring.ts';
@@ -59,7 +59,7 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const database = { url: config.DATABASE_URL, log, metrics };
   const pool = createPool({ ...database, name: 'requests', size: config.DATABASE_POOL_SIZE });
   const changePool = createPool({ ...database, name: 'registrations', size: changeConnections });
-  const agent = new HttpAgent({ lookup: lookupProvider });
+  const agent = new HttpAgent({ lookup: lookupProvider, maxResponse: longestResponse });
   const keys = createKeyRing(config.KEY_RING);
   const { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl } = config;
   const called = (outcome: string, seconds: number) => metrics.dependencyCalled('identity-provider', outcome, seconds);

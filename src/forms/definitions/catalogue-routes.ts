@@ -56,7 +56,7 @@ export function readDefinitionRoute({ bearer, tenant, find, isManager }: Definit
       const caller = callerOf(response);
       const found = await find(tenantOf(response).id, definitionId, { permission: true, isChosen: true });
       if (!found) throw new Problem('not-found', 'There is no such form definition.');
-      const { schemaKey: _key, ...definition } = found;
+      const { schemaKey: _key, schemaText: _text, ...definition } = found;
       const dataSchema = bundle(definition.dataSchema);
       if (isManager(caller)) return void response.json({ ...definition, dataSchema });
       if (!mayReadDefinition(caller.roles, found))

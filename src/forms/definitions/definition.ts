@@ -70,6 +70,8 @@ export interface FormDefinition extends z.output<typeof definitionSchema> {
    * can be edited in place.
    */
   schemaKey: string;
+  /** The data schema as JSON text. */
+  schemaText: string;
 }
 
 /**
@@ -83,8 +85,9 @@ export function parseDefinition(id: string, configured: unknown): FormDefinition
     throw unusable(id, 'Its configuration is not valid.', { errors, cause: parsed.error });
   }
   const { data } = parsed;
-  const schemaKey = createHash('sha256').update(JSON.stringify(data.dataSchema)).digest('base64url');
-  return { ...data, id, name: data.name ?? id, schemaKey };
+  const schemaText = JSON.stringify(data.dataSchema);
+  const schemaKey = createHash('sha256').update(schemaText).digest('base64url');
+  return { ...data, id, name: data.name ?? id, schemaKey, schemaText };
 }
 
 /** Returns Problem `definition-invalid`. The pointers in `errors` refer to the definition, not to the request. */

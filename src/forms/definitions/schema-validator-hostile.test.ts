@@ -172,7 +172,7 @@ describe('generated hostile schemas', () => {
     // the event loop for longer than parsing does.
     const own = await longestBlock(async () => {
       for (const { schema, data } of cases)
-        expect(parseDefinition('d', { dataSchema: schema }).schemaKey + JSON.stringify(data)).toBeDefined();
+        expect(parseDefinition('d', { dataSchema: schema }).schemaText + JSON.stringify(data)).toBeDefined();
     });
     const block = await longestBlock(async () => {
       for (const [nth, { schema, data }] of cases.entries()) {

@@ -62,13 +62,11 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
   /** Validates the form data `data` in a worker. If `data` is missing, the worker only compiles the schema. */
   async function run(form: FormOfSchema, definition: FormDefinition, data?: string): Promise<SchemaResult> {
     const { tenantId } = form;
-    // The text is not kept with the definition, because it would take as much memory again.
-    const schema = JSON.stringify(definition.dataSchema);
-    if (schema === 'true' || schema === '{}') return noFindings;
+    if (definition.schemaText === 'true' || definition.schemaText === '{}') return noFindings;
     const key = keyOf(tenantId, definition);
     const claim = { tenant: tenantId, member: definition.id };
     requireActive(definition, key);
-    const job: SchemaJob = { key, schema, urnPrefix, ...(data !== undefined && { data }) };
+    const job: SchemaJob = { key, schema: definition.schemaText, urnPrefix, ...(data !== undefined && { data }) };
     const reply = (await workers.run(claim, job, () => requireActive(definition, key))) as JobReply<SchemaResult>;
     // A partial result means that the job found the first error, and exceeded the limits only in the search for further
     // errors. Such a job does not count towards a suspension of the schema.

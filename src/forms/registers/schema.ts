@@ -7,7 +7,7 @@ import { entryProblems, maxEntries, namePattern, registerNamespace } from './reg
 /** The path of the register collection. */
 export const path = '/form/v1/registers';
 
-const headers = { 'Retry-After': 'Seconds' };
+const retryAfter = { 'Retry-After': 'Seconds' };
 
 export const refusals = {
   400: { description: 'The request is invalid, or the configuration service rejected it' },
@@ -17,11 +17,11 @@ export const refusals = {
     description:
       'The configuration service failed or denied access; `written`, if present, lists what was written before',
   },
-  503: { description: 'The registers of the tenant are too large to be read this often', headers },
+  503: { description: 'The registers of the tenant are too large to be read this often', headers: retryAfter },
 };
 
-const changing = 'Changes of the register still run, the registers are too large, or the database cannot be reached';
-export const busy = { description: changing, headers };
+const reasons = 'The register is being changed, registers are read too often for their size, or the database fails';
+export const busy = { description: reasons, headers: retryAfter };
 
 export const missing = { description: 'There is no such register, or it lacks its definition or its entries' };
 

@@ -8,7 +8,7 @@ import { Agent, fetch, type RequestInit } from 'undici';
 import { createHostLookups, lookupShares } from '../http/host-lookups.ts';
 
 /** Maximum size of a response in bytes. Keycloak's responses have at most 10 KiB. */
-const longestResponse = 1_048_576;
+export const longestResponse = 1_048_576;
 
 /** The lookups of all agents of this process. */
 const sharedLookups = createHostLookups({ slots: { total: lookupShares.providers, perTenant: 1 } });

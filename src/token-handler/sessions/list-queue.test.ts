@@ -1,73 +1,97 @@
-// Tests how many lists of sessions run at the same time.
-import { EventEmitter } from 'node:events';
-import { expect, it } from 'vitest';
-import { createListQueue, type ListQueue, type SentResponse } from './list-queue.ts';
+// Tests how many lists of sessions run at the same time, with a real server and clients that do not read its responses.
+import type { Server } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, it } from 'vitest';
+import { listenOnLowPort } from '../../../dev/ports.ts';
+import { createHttpServer } from '../../../test/support/http-server.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { createListQueue, type ListQueueOptions } from './list-queue.ts';
 
-/** A response that the client has not read until `read` is called. */
-class UnreadResponse extends EventEmitter implements SentResponse {
-  closed = false;
+/** A response that the kernel's buffers cannot hold. */
+const large = Buffer.alloc(32 * 1_048_576);
 
-  read(): void {
-    this.closed = true;
-    this.emit('close');
-  }
+let server: Server;
+let port: number;
+let sockets: Socket[];
+/** The paths of the lists that have started. */
+let started: string[];
 
-  destroy(): void {
-    this.read();
-  }
-}
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
 
-function ask(queue: ListQueue, tenant: string, member: string) {
-  const response = new UnreadResponse();
-  let hasStarted = false;
-  const done = queue({ tenant, member }, response, async () => {
-    hasStarted = true;
+/** Starts a server with a list for each path `/<tenant>/<person>`. A path that ends with `fails` has an error. */
+async function serve(options: ListQueueOptions = {}): Promise<void> {
+  const queue = createListQueue(options);
+  const paths: string[] = [];
+  [started, sockets] = [paths, []];
+  server = createHttpServer((request, response) => {
+    const [, tenant = '', member = ''] = (request.url ?? '').split('/');
+    const work = async () => {
+      paths.push(request.url ?? '');
+      if (member === 'fails') throw new Problem('unavailable', 'The store fails.');
+      response.end(large);
+    };
+    queue({ tenant, member }, response, work).catch((error: Problem) => {
+      response.writeHead(error.status, error.headers).end();
+    });
   });
-  return { response, done, hasStarted: () => hasStarted };
+  port = await listenOnLowPort(server);
 }
-const settle = () => new Promise(setImmediate);
 
-it('a person who does not read the lists gets two, and further ones when these are read', async () => {
-  const queue = createListQueue();
-  const lists = [1, 2, 3].map(() => ask(queue, 'demo', 'ana'));
-  await settle();
-  expect(lists.map(({ hasStarted }) => hasStarted())).toEqual([true, true, false]);
-  lists[0]?.response.read();
-  await settle();
-  expect(lists[2]?.hasStarted()).toBe(true);
-  for (const { response } of lists) response.read();
-  await Promise.all(lists.map(({ done }) => done));
+/** Asks for a list, but reads nothing of the response. */
+function askOnly(path: string): Socket {
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  socket.pause().write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  sockets.push(socket);
+  return socket;
+}
+
+async function read(path: string): Promise<[status: number, retryAfter: string | null]> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`);
+  await response.arrayBuffer();
+  return [response.status, response.headers.get('retry-after')];
+}
+
+it('a person who does not read the lists gets two, and a further one when one of these is read', async () => {
+  await serve();
+  const [first] = [askOnly('/demo/ana'), askOnly('/demo/ana'), askOnly('/demo/ana')];
+  await expect.poll(() => started).toHaveLength(2);
+  await sleep(50);
+  expect(started).toHaveLength(2);
+  first.resume();
+  await expect.poll(() => started).toHaveLength(3);
 });
 
-it('a tenant whose people do not read the lists does not delay other tenants', async () => {
-  const queue = createListQueue();
-  const unread = Array.from({ length: 20 }, (_, nth) => ask(queue, 'demo', `person ${nth}`));
-  await settle();
-  expect(unread.filter(({ hasStarted }) => hasStarted())).toHaveLength(4);
-  const other = ask(queue, 'other', 'ben');
-  await settle();
-  expect(other.hasStarted()).toBe(true);
-  for (const { response } of [...unread, other]) response.read();
-  await Promise.all([...unread, other].map(({ done }) => done));
+it('a tenant whose people do not read the lists gets four, and does not delay other tenants', async () => {
+  await serve();
+  for (let nth = 0; nth < 10; nth += 1) askOnly(`/demo/person-${nth}`);
+  await expect.poll(() => started).toHaveLength(4);
+  expect(await read('/other/ben')).toEqual([200, null]);
+  expect(started).toHaveLength(5);
 });
 
-it('more lists than may wait are refused', async () => {
-  const queue = createListQueue();
-  const lists = Array.from({ length: 13 }, () => ask(queue, 'demo', 'ana'));
-  await expect(lists.at(-1)?.done).rejects.toMatchObject({ status: 503, headers: { 'Retry-After': '5' } });
-  for (const { response } of lists) response.read();
-  await Promise.all(lists.slice(0, -1).map(({ done }) => done));
+it('more lists of a person than may wait are refused', async () => {
+  await serve();
+  for (let nth = 0; nth < 12; nth += 1) askOnly('/demo/ana');
+  await expect.poll(() => started).toHaveLength(2);
+  await expect.poll(() => read('/demo/ana')).toEqual([503, '5']);
 });
 
 it('the connection of a client that does not read its list in time is closed', async () => {
-  const { response, done } = ask(createListQueue({ readMs: 20 }), 'demo', 'ana');
-  await done;
-  expect(response.closed).toBe(true);
+  await serve({ readMs: 100 });
+  for (let nth = 0; nth < 6; nth += 1) askOnly('/demo/ana');
+  await expect.poll(() => started).toHaveLength(6);
 });
 
-it('a list that fails ends its turn', async () => {
-  const queue = createListQueue();
-  const claim = { tenant: 'demo', member: 'ana' };
-  const fail = () => queue(claim, new UnreadResponse(), () => Promise.reject(new Error('the store fails')));
-  for (let nth = 0; nth < 3; nth += 1) await expect(fail()).rejects.toThrow('the store fails');
+it('a client that leaves, and a list that fails, free their places', async () => {
+  await serve();
+  const left = [askOnly('/demo/ana'), askOnly('/demo/ana')];
+  await expect.poll(() => started).toHaveLength(2);
+  for (const socket of left) socket.destroy();
+  expect(await read('/demo/ana')).toEqual([200, null]);
+  for (let nth = 0; nth < 5; nth += 1) expect(await read('/demo/fails')).toEqual([503, null]);
 });

@@ -1,20 +1,12 @@
 // Limits concurrent lists of sessions. A list reads up to 100 sessions with their tokens over the connection that all
 // session reads share, and its response can have megabytes, because a tenant chooses the roles of its people.
-import { createFairQueue } from '../../service/limits/fair-queue.ts';
-
-/** The members of a response that show when it has been sent. */
-export interface SentResponse {
-  readonly closed: boolean;
-  once(event: 'close', listener: () => void): unknown;
-  destroy(): unknown;
-}
+import type { ServerResponse } from 'node:http';
+import { type Claim, createFairQueue } from '../../service/limits/fair-queue.ts';
 
 export interface ListQueueOptions {
   /** Milliseconds within which the client must read a response. After that, the connection is closed. */
   readMs?: number;
 }
-
-export type ListQueue = ReturnType<typeof createListQueue>;
 
 /**
  * Returns a function that runs `work`, which sends the response, and waits until the client has read it. Throws Problem
@@ -28,14 +20,14 @@ export function createListQueue({ readMs = 30_000 }: ListQueueOptions = {}) {
     detail: 'Other lists of sessions are still running.',
     retryAfterSeconds: 5,
   });
-  return (claim: { tenant: string; member: string }, response: SentResponse, work: () => Promise<void>) =>
+  return (claim: Claim, response: ServerResponse, work: () => Promise<void>) =>
     queue.run(claim, async () => {
       await work();
       await sent(response, readMs);
     });
 }
 
-async function sent(response: SentResponse, readMs: number): Promise<void> {
+async function sent(response: ServerResponse, readMs: number): Promise<void> {
   if (response.closed) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   response.once('close', resolve);

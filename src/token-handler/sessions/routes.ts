@@ -138,27 +138,27 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
       ...refusals,
     },
     async handle({ query }, request, response) {
-      const asks = response.locals.session === undefined ? ofTenant : ofPerson;
-      await queue(claimOf(response), response, () => asks(options, query, request, response));
+      await queue(claimOf(response), response, async () => {
+        const isPerson = response.locals.session !== undefined;
+        response.json(
+          await (isPerson ? listOfPerson(options, request, response) : listOfTenant(options, query, response)),
+        );
+      });
     },
   });
 }
 
-type SessionListQuery = z.output<typeof sessionListQuery>;
-
-async function ofTenant(
+async function listOfTenant(
   { sessions }: SessionRouteOptions,
-  query: SessionListQuery,
-  _request: Request,
+  query: z.output<typeof sessionListQuery>,
   response: Response,
 ) {
   const found = await sessions.ofTenant(tenantOf(response).id, query.top, query.after);
   if (!found) throw invalidRequest([{ pointer: '/query/after', detail: unknownPosition }]);
-  response.json(found.map((one) => present(one, sessions)));
+  return found.map((one) => present(one, sessions));
 }
 
-async function ofPerson(options: SessionRouteOptions, _query: SessionListQuery, request: Request, response: Response) {
-  const { tenants, sessions } = options;
+async function listOfPerson({ tenants, sessions }: SessionRouteOptions, request: Request, response: Response) {
   const { session } = sessionOf(response);
   const all = await sessions.ofUser(session.tenantId, session.user.id);
   const own = all.find((one) => one.session.handle === session.handle) ?? (await sessions.read(session.handle));
@@ -170,7 +170,7 @@ async function ofPerson(options: SessionRouteOptions, _query: SessionListQuery, 
     ...{ ...present(own, sessions), tenant: await shownTenant(tenants, session.tenantId) },
     logoutUrl: logoutUrl(session),
   };
-  response.json([first, ...others.map((one) => present(one, sessions))]);
+  return [first, ...others.map((one) => present(one, sessions))];
 }
 
 export function deleteSessionRoute(options: SessionRouteOptions): Route {

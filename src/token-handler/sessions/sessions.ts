@@ -168,8 +168,8 @@ export class Sessions {
   }
 
   /**
-   * Returns a page of a tenant's sessions, latest first. `after` is the last handle of the previous page, which may
-   * have ended within the last hour. Returns undefined if the position of `after` is unknown.
+   * Returns a page of a tenant's sessions, latest first. `after` is the last handle of the previous page; its session
+   * may have ended within the last hour. Returns undefined if the position of `after` is unknown.
    */
   ofTenant(tenantId: string, top: number, after?: string): Promise<FoundSession[] | undefined> {
     return this.#lists.read(tenantIndex(tenantId), top, after);
