@@ -218,7 +218,7 @@ function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<
     registers: {
       ...guards,
       ...{ store, urns, changes: createRegisterChanges({ store, hold }), edits: createEntryEdits({ store, hold }) },
-      references: createRegisterReferences({ configuration: platform.configuration, store, urns }),
+      references: createRegisterReferences({ configuration: platform.configuration, store, urns, metrics }),
     },
   };
 }

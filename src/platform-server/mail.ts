@@ -64,13 +64,14 @@ const connections = 5;
  * Shares the connections between the tenants. Without this queue, nodemailer would queue any number of mails, and the
  * mails of one tenant would delay those of all others.
  */
-function createMailQueue(waitMs: number) {
+function createMailQueue({ metrics }: Pick<MailerOptions, 'metrics'>, waitMs: number) {
   return createFairQueue({
     slots: { total: connections, perTenant: 3, perMember: 3 },
     waiting: { total: 200, perTenant: 50, perMember: 50 },
     waitMs,
     detail: 'Too many mails are waiting for the mail server. Try again.',
     retryAfterSeconds: 5,
+    onRefused: (reason) => metrics.queueRefusals.inc({ queue: 'mails', reason }),
   });
 }
 
@@ -78,8 +79,8 @@ function createMailQueue(waitMs: number) {
  * Returns a function that sends a message when a connection is free. After the time limit, nodemailer removes the
  * message from its own queue.
  */
-function createTurns(send: (message: object) => Promise<void>, times: MailTimes) {
-  const queue = createMailQueue(times.wait);
+function createTurns(send: (message: object) => Promise<void>, { metrics, times = ownTimes }: MailerOptions) {
+  const queue = createMailQueue({ metrics }, times.wait);
   return (tenant: string, message: object): Promise<void> =>
     queue.run({ tenant, member: tenant }, async () => {
       const signal = AbortSignal.timeout(times.send);
@@ -124,7 +125,7 @@ export function createMailer(options: MailerOptions): Mailer {
     });
     await (await opened).sendMail(message);
   };
-  const sendInTurn = createTurns(send, options.times ?? ownTimes);
+  const sendInTurn = createTurns(send, options);
   const { mails: sent } = createMailMetrics(options.metrics);
 
   return {

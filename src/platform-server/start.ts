@@ -169,7 +169,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
     tenants: { bearer: bearerOf('tenant-service'), store: base.tenantStore, urns },
     configuration: {
       guards: createConfigurationGuards({ verifier, tenants, urns, definitionOf: configuration.definition }),
-      store: base.behaviour.configurationReads(limitSearches(configuration)),
+      store: base.behaviour.configurationReads(limitSearches(configuration, base.metrics)),
       changes: createChanges(base),
       urnOf: urns.configuration,
     },
@@ -208,6 +208,7 @@ const builtIn = {
 function createChanges({
   tenantPool,
   clock,
+  metrics,
   tenantCode,
   config,
   urns,
@@ -215,7 +216,15 @@ function createChanges({
   behaviour,
 }: Base): ConfigurationChanges {
   const options: ChangeOptions = {
-    ...{ tenantPool, clock, code: tenantCode, builtIn, largest: 2 * config.BODY_LIMIT, urnOf: urns.configuration },
+    ...{
+      tenantPool,
+      clock,
+      metrics,
+      code: tenantCode,
+      builtIn,
+      largest: 2 * config.BODY_LIMIT,
+      urnOf: urns.configuration,
+    },
     largestTenant: config.TENANT_CONFIGURATION_LIMIT,
     async refuse({ scope, namespace, name }, value, before) {
       if (scope === coreScope || namespace !== notificationsHome.namespace || name !== notificationsHome.name) return;

@@ -61,6 +61,7 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
     waitMs: 0,
     detail: 'Too many notices of this tenant are being rendered.',
     retryAfterSeconds: 5,
+    onRefused: (reason) => metrics.queueRefusals.inc({ queue: 'notices', reason }),
   });
   const run = (tenant: string, question: CodeQuestion) =>
     workers.run({ tenant, member: question.kind }, question).then(outcomeOf);

@@ -94,7 +94,8 @@ const logoutsPerSignIn = 100;
 const minute = 60_000;
 
 function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
-  const { config, log, clock, platform, rateLimits, relyingParty, clients, sessions, signIns, targets } = tokenHandler;
+  const { config, log, metrics, clock, platform, rateLimits, relyingParty, clients, sessions, signIns, targets } =
+    tokenHandler;
   const { tenants } = platform;
   const administrator = administratorGuards(tokenHandler);
   const perWindow = { most: config.SIGN_IN_LIMIT, window: config.SIGN_IN_WINDOW };
@@ -109,12 +110,12 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   const browsing = { ...clients, ...signIns, tenants, relyingParty, sessions };
   return {
     about: { checks: healthChecks(tokenHandler), clock },
-    clients: { ...administrator, ...clients, redirectUriRules: redirectUriRules(config) },
+    clients: { ...administrator, ...clients, redirectUriRules: redirectUriRules(config), metrics },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
     logout: { ...browsing, signOutLimit, invalidLogoutTokens, validLogoutTokens, log },
     sessions: {
       ...{ ...administrator, ...targets.guards, tenants, seenSession: seenSession(sessions), sessions },
-      logouts: signIns.logouts,
+      ...{ metrics, logouts: signIns.logouts },
       addressLimit: sessionsOfAddress,
       personLimit: rateLimits.local({ name: 'sessions-person', ...ofPerson }),
     },

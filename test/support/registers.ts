@@ -257,7 +257,7 @@ async function startReplica(
   const store = createRegisterStore(configuration);
   const changing = { store, hold: createRegisterLock({ pool, metrics, ...stepMs, ...rest }) };
   const [changes, edits] = [createRegisterChanges(changing), createEntryEdits(changing)];
-  const references = createRegisterReferences({ configuration, store, urns });
+  const references = createRegisterReferences({ configuration, store, urns, metrics });
   const routes = registerRoutes({ ...guards, store, changes, edits, urns, references });
   const app = await startApp(routes, { trustedProxies, bodyLimit });
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });

@@ -111,6 +111,11 @@ function traffic(queries: Queries): RowText {
         queries: [queries.perSecond('formgate_rate_limited_requests_total', { by: ['limit'], quiet: true })],
       },
       {
+        title: 'Requests refused by queues',
+        question: 'Which queue was full (full), or made requests wait too long (late)?',
+        queries: [queries.perSecond('formgate_queue_refused_total', { by: ['queue', 'reason'], quiet: true })],
+      },
+      {
         title: 'Proxied requests by outcome',
         question: 'Do requests to the targets of frontends succeed?',
         queries: [queries.perSecond('formgate_proxied_requests_total', { by: ['outcome'] })],

@@ -20,7 +20,7 @@ interface SharedLimits {
 
 /** What applicants may create in a window of time. */
 export interface CountLimits {
-  /** Numbers of drafts. `perAddress` applies to each client address, and also to each email address. */
+  /** Numbers of drafts. `perAddress` applies to each client address. An email address has three times as many. */
   drafts: SharedLimits;
   /** Bytes of uploaded files. */
   uploads: SharedLimits;
@@ -49,7 +49,7 @@ export interface ApplyRoutesOptions {
   urnPrefix: string;
   /** Lifetime of a code in milliseconds. */
   codeLifetime: number;
-  metrics: Pick<Metrics, 'rateLimited'>;
+  metrics: Pick<Metrics, 'rateLimited' | 'queueRefusals'>;
   log: Logger;
   clock: Clock;
 }

@@ -28,7 +28,7 @@ const uploadedFile = z.object({ urn: z.string(), name: z.string(), size: z.int()
 
 export function uploadFileRoute(options: ApplyRoutesOptions): Route {
   const { guards, files, fileLimit } = options;
-  const queue = createUploadQueue();
+  const queue = createUploadQueue(options);
   return route({
     method: 'post',
     path: `${formPath}/files`,
@@ -81,12 +81,13 @@ async function requireDraft(
  * Limits concurrent uploads, because a file is held in memory while it is uploaded. The limits for one member
  * apply to a client network, not to a form. Otherwise, a person with several drafts could use all slots of a tenant.
  */
-function createUploadQueue(): FairQueue {
+function createUploadQueue({ metrics }: Pick<ApplyRoutesOptions, 'metrics'>): FairQueue {
   return createFairQueue({
     slots: { total: 6, perTenant: 4, perMember: 2 },
     waiting: { total: 50, perTenant: 25, perMember: 10 },
     waitMs: 10_000,
     detail: 'Too many files are being uploaded.',
     retryAfterSeconds: 5,
+    onRefused: (reason) => metrics.queueRefusals.inc({ queue: 'uploads', reason }),
   });
 }

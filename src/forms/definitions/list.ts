@@ -6,6 +6,7 @@ import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { isObject } from '../../service/json-value.ts';
 import { createSearchQueue } from '../../service/limits/search-queue.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import { createShortCache } from '../../service/short-cache.ts';
 
 export interface ListedDefinition {
@@ -97,11 +98,13 @@ const longestName = 200;
 export function createDefinitionList(options: {
   configuration: Pick<Configuration, 'read' | 'list'>;
   clock: Clock;
+  metrics: Pick<Metrics, 'queueRefusals'>;
 }): DefinitionList {
-  const { configuration, clock } = options;
+  const { configuration, clock, metrics } = options;
   // The queue limits how many lists are built concurrently, because a list requires all definitions of a tenant, which
   // may be many megabytes.
-  const queue = createSearchQueue('Other requests are still reading the definitions.');
+  const detail = 'Other requests are still reading the definitions.';
+  const queue = createSearchQueue({ name: 'definitions', detail, metrics });
   async function read(tenantId: string): Promise<DefinitionSummaries> {
     const results: DefinitionSummaries['results'] = [];
     for await (const { uiSchema: _unused, ...summary } of listDefinitions(configuration, { tenantId })) {

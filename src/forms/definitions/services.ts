@@ -2,6 +2,7 @@
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { RateLimits } from '../../service/limits/rate-limit.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
 import { createDefinitionCheck } from './check.ts';
 import { createDefinitionList } from './list.ts';
@@ -15,6 +16,7 @@ export interface DefinitionServicesOptions {
   limits: RateLimits;
   urns: Urns;
   clock: Clock;
+  metrics: Pick<Metrics, 'queueRefusals'>;
 }
 
 export function createDefinitionServices(options: DefinitionServicesOptions) {

@@ -1,5 +1,6 @@
 // Tests the search for references in UI schemas that are built to make it slow. The configuration is scripted.
 import { expect, it } from 'vitest';
+import { createMetrics } from '../../service/operations/metrics.ts';
 import { createUrns } from '../../service/urn.ts';
 import { createRegisterReferences } from './references.ts';
 import { createRegisterStore } from './store.ts';
@@ -14,7 +15,8 @@ function searchIn(uiSchema: unknown) {
     read: async () => ({ latest: stored }),
     list: async () => ({ results: [] }),
   } as unknown as Parameters<typeof createRegisterStore>[0];
-  return createRegisterReferences({ configuration, store: createRegisterStore(configuration), urns });
+  const store = createRegisterStore(configuration);
+  return createRegisterReferences({ configuration, store, urns, metrics: createMetrics() });
 }
 
 /** Returns the CPU time of this thread in milliseconds. Elapsed time would include the work of other processes. */

@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Configuration } from '../../platform/configuration.ts';
 import { jsonPointer } from '../../service/http/problem.ts';
 import { createSearchQueue } from '../../service/limits/search-queue.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
 import { listDefinitions } from '../definitions/list.ts';
 import type { CallContext, RegisterStore } from './store.ts';
@@ -29,6 +30,7 @@ export interface ReferenceOptions {
   configuration: Pick<Configuration, 'read' | 'list'>;
   store: Pick<RegisterStore, 'existing' | 'asked'>;
   urns: Pick<Urns, 'register'>;
+  metrics: Pick<Metrics, 'queueRefusals'>;
 }
 
 const maxReferences = 1_000;
@@ -40,10 +42,11 @@ const maxCharacters = 1_048_576;
 /** Number of members that are visited before the event loop may handle other work. A step takes about a millisecond. */
 const stepMembers = 5_000;
 
-export function createRegisterReferences({ configuration, store, urns }: ReferenceOptions) {
+export function createRegisterReferences({ configuration, store, urns, metrics }: ReferenceOptions) {
   const prefix = urns.register('');
   // A search reads all definitions of a tenant, so each tenant may run only one search at a time.
-  const queue = createSearchQueue('Other searches for references are still running.');
+  const detail = 'Other searches for references are still running.';
+  const queue = createSearchQueue({ name: 'register-references', detail, metrics });
 
   /** Returns the references to registers whose names `matches` accepts. */
   async function search(context: CallContext, matches: (name: string) => boolean): Promise<References> {

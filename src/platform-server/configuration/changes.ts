@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type CheckOptions, checkedValue } from './checked-value.ts';
 import { type ConfigurationKey, coreScope, type Edit, type Revision } from './configuration.ts';
@@ -32,6 +33,7 @@ export type RecordEvent = (transaction: Queryable, event: ConfigurationEvent) =>
 
 export interface ChangeOptions extends CheckOptions {
   clock: Clock;
+  metrics: Pick<Metrics, 'queueRefusals'>;
   /** Maximum size of all values of a tenant, in bytes as Postgres stores them. Core has no such limit. */
   largestTenant: number;
   urnOf(namespace: string, name: string): string;
@@ -78,6 +80,7 @@ export function createConfigurationChanges(options: ChangeOptions): Configuratio
     waitMs: 10_000,
     detail: 'Too many changes of this configuration are waiting. Try again.',
     retryAfterSeconds: 5,
+    onRefused: (reason) => options.metrics.queueRefusals.inc({ queue: 'configuration-changes', reason }),
   });
   // Each replica makes only one change of a configuration at a time, so only other replicas can cause a conflict.
   const inTurn = <T>({ scope, namespace, name }: ConfigurationKey, work: () => Promise<T>) =>

@@ -1,12 +1,15 @@
 // Limits the lists whose criteria compare fields, because such a list reads every value of the namespace or
 // configuration.
+
 import { createSearchQueue } from '../../service/limits/search-queue.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import { comparesFields } from './criteria-sql.ts';
 import type { ConfigurationStore } from './store.ts';
 
 /** Returns the store with a fair queue before these lists. */
-export function limitSearches(store: ConfigurationStore): ConfigurationStore {
-  const searches = createSearchQueue('Other lists with criteria of this tenant are still running. Try again.');
+export function limitSearches(store: ConfigurationStore, metrics: Pick<Metrics, 'queueRefusals'>): ConfigurationStore {
+  const detail = 'Other lists with criteria of this tenant are still running. Try again.';
+  const searches = createSearchQueue({ name: 'criteria', detail, metrics });
   const inTurn = <T>(tenant: string, work: () => Promise<T>) => searches.run({ tenant, member: '' }, work);
   return {
     ...store,

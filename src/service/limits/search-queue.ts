@@ -1,14 +1,24 @@
 // Limits reads that return all of a tenant's objects of one kind, such as all its form definitions. Such a read holds
 // memory and connections for much longer than any other request.
+import type { Metrics } from '../operations/metrics.ts';
 import { createFairQueue, type FairQueue } from './fair-queue.ts';
 
-/** Creates a queue that lets each tenant run one read at a time. `detail` is the detail of the problem `busy`. */
-export function createSearchQueue(detail: string): FairQueue {
+export interface SearchQueueOptions {
+  /** Name of the queue in metrics. */
+  name: string;
+  /** Detail of the problem `busy`. */
+  detail: string;
+  metrics: Pick<Metrics, 'queueRefusals'>;
+}
+
+/** Creates a queue that lets each tenant run one read at a time. */
+export function createSearchQueue({ name, detail, metrics }: SearchQueueOptions): FairQueue {
   return createFairQueue({
     slots: { total: 4, perTenant: 1, perMember: 1 },
     waiting: { total: 40, perTenant: 4, perMember: 4 },
     waitMs: 10_000,
     detail,
     retryAfterSeconds: 5,
+    onRefused: (reason) => metrics.queueRefusals.inc({ queue: name, reason }),
   });
 }

@@ -19,6 +19,8 @@ export interface Metrics {
   /** 1 while the dependency can be reached, else 0. */
   dependencyUp: prom.Gauge<'dependency'>;
   rateLimited: prom.Counter<'limit'>;
+  /** Counts refusals of a FairQueue by the name of the queue. */
+  queueRefusals: prom.Counter<'queue' | 'reason'>;
   postgresPools: PoolMetrics;
   certificates: Certificates;
 }
@@ -37,6 +39,12 @@ export function createMetrics(service = 'formgate'): Metrics {
       name: 'formgate_rate_limited_requests_total',
       help: 'Requests refused with 429, by rate limit',
       labelNames: ['limit'],
+      registers: [registry],
+    }),
+    queueRefusals: new prom.Counter({
+      name: 'formgate_queue_refused_total',
+      help: 'Requests refused with 503 because too many requests of their kind were waiting (full), or because they waited too long (late)',
+      labelNames: ['queue', 'reason'],
       registers: [registry],
     }),
     postgresPools: createPoolMetrics({ registry }),

@@ -5,6 +5,7 @@ import type { RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import { type ClientCatalog, requireClient } from './catalog.ts';
 import type { Client } from './client.ts';
 import type { LeftoverClients } from './leftover-clients.ts';
@@ -31,6 +32,7 @@ export interface ClientRouteOptions {
   registrar: Registrar;
   provided: ProvidedClients;
   redirectUriRules: RedirectUriRules;
+  metrics: Pick<Metrics, 'queueRefusals'>;
 }
 
 const refusals = {
@@ -39,13 +41,14 @@ const refusals = {
   403: { description: 'The caller lacks the role token-handler-admin, or names another tenant' },
 };
 /** A change makes several calls to the identity provider, which the tenant may have chosen. */
-const createChangeQueue = () =>
+const createChangeQueue = (name: string, { metrics }: Pick<ClientRouteOptions, 'metrics'>) =>
   createFairQueue({
     slots: { total: 20, perTenant: 4, perMember: 2 },
     waiting: { total: 200, perTenant: 20, perMember: 10 },
     waitMs: 10_000,
     detail: 'Other changes of clients of this tenant are still running. Try again.',
     retryAfterSeconds: 5,
+    onRefused: (reason) => metrics.queueRefusals.inc({ queue: name, reason }),
   });
 const outages = {
   502: { description: 'The identity provider or the configuration service failed' },
@@ -94,7 +97,7 @@ export function readClientRoute({ bearer, tenant, catalog, registrations }: Clie
 
 export function registerClientRoute(options: ClientRouteOptions): Route {
   const { bearer, tenant } = options;
-  const changes = createChangeQueue();
+  const changes = createChangeQueue('client-registrations', options);
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId',
@@ -128,7 +131,7 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
 
 export function updateClientRoute(options: ClientRouteOptions): Route {
   const { bearer, tenant } = options;
-  const changes = createChangeQueue();
+  const changes = createChangeQueue('client-updates', options);
   return route({
     method: 'put',
     path: '/token-handler/v1/clients/:clientId',

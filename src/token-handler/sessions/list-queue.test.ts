@@ -6,6 +6,7 @@ import { afterEach, expect, it } from 'vitest';
 import { listenOnLowPort } from '../../../dev/ports.ts';
 import { createHttpServer } from '../../../test/support/http-server.ts';
 import { Problem } from '../../service/http/problem.ts';
+import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
 import { createListQueue, type ListQueueOptions } from './list-queue.ts';
 
 /** A response that the kernel's buffers cannot hold. */
@@ -13,6 +14,7 @@ const large = Buffer.alloc(32 * 1_048_576);
 
 let server: Server;
 let port: number;
+let metrics: Metrics;
 let sockets: Socket[];
 /** The paths of the lists that have started. */
 let started: string[];
@@ -24,8 +26,9 @@ afterEach(async () => {
 });
 
 /** Starts a server with a list for each path `/<tenant>/<person>`. A path that ends with `fails` has an error. */
-async function serve(options: ListQueueOptions = {}): Promise<void> {
-  const queue = createListQueue(options);
+async function serve(options: Partial<ListQueueOptions> = {}): Promise<void> {
+  metrics = createMetrics();
+  const queue = createListQueue({ metrics, ...options });
   const paths: string[] = [];
   [started, sockets] = [paths, []];
   server = createHttpServer((request, response) => {
@@ -79,6 +82,8 @@ it('more lists of a person than may wait are refused', async () => {
   for (let nth = 0; nth < 12; nth += 1) askOnly('/demo/ana');
   await expect.poll(() => started).toHaveLength(2);
   await expect.poll(() => read('/demo/ana')).toEqual([503, '5']);
+  const { values } = await metrics.queueRefusals.get();
+  expect(values).toMatchObject([{ labels: { queue: 'session-lists', reason: 'full' }, value: expect.any(Number) }]);
 });
 
 it('the connection of a client that does not read its list in time is closed', async () => {

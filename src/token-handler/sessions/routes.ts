@@ -9,6 +9,7 @@ import { type Guard, type PlainGuard, type Route, route } from '../../service/ht
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, type HttpResponse, tenantOf } from '../../service/http/request-context.ts';
 import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import { logoutUrl } from '../clients/client-path.ts';
 import { clearCsrfCookie, clearSessionCookie, issueCsrfCookie } from './cookies.ts';
 import { csrf, type SessionGuards, sessionOf } from './guards.ts';
@@ -80,6 +81,7 @@ export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'
   tenant: Guard;
   tenants: Pick<Tenants, 'byId'>;
   sessions: Sessions;
+  metrics: Pick<Metrics, 'queueRefusals'>;
   logouts: { count(kind: 'person' | 'administrator'): void };
 }
 
@@ -117,7 +119,7 @@ function claimOf(response: Response) {
 }
 
 export function listSessionsRoute(options: SessionRouteOptions): Route {
-  const queue = createListQueue();
+  const queue = createListQueue(options);
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
