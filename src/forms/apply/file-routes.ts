@@ -1,6 +1,6 @@
 // Uploads a file for a question of a form that this browser has opened.
 import { z } from 'zod';
-import { readBodyBytes } from '../../service/http/body-bytes.ts';
+import { type MinimumRate, readBodyBytes, usualRate } from '../../service/http/body-bytes.ts';
 import { networkOf } from '../../service/http/client-address.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -44,7 +44,10 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
       201: { description: 'The file', schema: uploadedFile },
       ...formFailures,
       409: { description: 'The form is locked, it is not a draft, or it has as many files as it may have' },
-      408: { description: 'The file arrives too slowly: after 30 s, at less than 8 KiB/s on average' },
+      408: {
+        description:
+          'The file arrives too slowly: after 30 s, at less than 8 KiB/s on average; while others wait to upload, after 5 s, at less than 64 KiB/s',
+      },
       413: { description: 'The file is too large' },
       501: { description: 'The platform has no file service' },
     },
@@ -55,7 +58,9 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
       await requireDraft(options, form);
       const claim = { tenant: tenantId, member: networkOf(response.locals.forwarded.address) };
       const uploaded = await queue.run(claim, async () => {
-        const content = await readBodyBytes(request, fileLimit);
+        const content = await readBodyBytes(request, fileLimit, () =>
+          queue.isWanted(claim) ? contestedRate : usualRate,
+        );
         const uncount = await countUpload(options, content.length, response);
         const file = { formId, tenantId, name, content };
         return uploadFile(options, file, { requireDraft: () => requireDraft(options, form), uncount });
@@ -64,6 +69,12 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
     },
   });
 }
+
+/**
+ * The minimum rate of an upload while another person waits for its slot. Without this rate, a few client addresses with
+ * slow uploads would keep everybody else from uploading. The grace is shorter than the time for which a claim waits.
+ */
+const contestedRate: MinimumRate = { bytesPerSecond: 65_536, grace: 5_000 };
 
 /** Throws a Problem if the form is not a draft, or does not exist. */
 async function requireDraft(

@@ -2,7 +2,7 @@
 // applicants from uploading, and that a deletion finds all uploaded files. The file service is scripted.
 import { randomUUID } from 'node:crypto';
 import { type ClientRequest, createServer, request } from 'node:http';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { listenOnLowPort } from '../../../dev/ports.ts';
 import { type ApplicantBrowser, type PageAnswer, startTestApply, type TestApply } from '../../../test/support/apply.ts';
 
@@ -34,12 +34,18 @@ beforeAll(async () => {
     }),
   });
 });
+/** Moves the clock to the beginning of an hour. Files and bytes are counted in clock hours and parts of them. */
+function beginHour(): void {
+  const hour = 3_600_000;
+  apply.forms.advance(hour - (apply.forms.now().getTime() % hour));
+}
+beforeEach(beginHour);
 afterEach(() => {
   fileStatus = 200;
   beforeAnswer = async () => undefined;
+  for (const upload of unfinished.splice(0)) upload.destroy();
 });
 afterAll(async () => {
-  for (const upload of unfinished) upload.destroy();
   await apply.close();
   fileService.close();
 });
@@ -153,11 +159,14 @@ it('a file whose form is deleted during the upload is deleted too', async () => 
   });
 });
 
-it('an applicant can upload a file while a person elsewhere has many slow uploads of several drafts', async () => {
+it.each([
+  ['a person elsewhere has', () => '203.0.113.1'],
+  ['three client addresses have', (draft: number) => `203.0.113.${10 + draft}`],
+])('an applicant can upload a file while %s many slow uploads of several drafts', async (_who, address) => {
   const slow = apply.browser();
   for (let draft = 0; draft < 3; draft += 1) {
     const { id } = await slow.start();
-    for (let upload = 0; upload < 2; upload += 1) startSlowUpload(slow, id, '203.0.113.1');
+    for (let upload = 0; upload < 2; upload += 1) startSlowUpload(slow, id, address(draft));
   }
   const page = apply.browser();
   const { id } = await page.start();
@@ -170,8 +179,6 @@ it('an applicant can upload a file while a person elsewhere has many slow upload
 });
 
 it('the bytes of stored files are limited by client address and by tenant, and the limits end with their hour', async () => {
-  const [minutes, hour] = [(count: number) => count * 60_000, 3_600_000];
-  const beginHour = () => apply.forms.advance(hour - (apply.forms.now().getTime() % hour));
   const page = apply.browser();
   const uploadTimes = async (count: number, address?: string) => {
     const answers: PageAnswer[] = [];
@@ -180,14 +187,13 @@ it('the bytes of stored files are limited by client address and by tenant, and t
     return answers;
   };
   const statuses = (answers: PageAnswer[]) => answers.map(({ status }) => status);
-  beginHour();
   const [hostile, unlucky] = [newAddress(), newAddress()];
   fileStatus = 415;
   expect(statuses(await uploadTimes(6, unlucky))).toEqual([400, 400, 400, 400, 400, 400]);
   fileStatus = 200;
   // Each file counts as 1 KiB. The limit of files ends after ten minutes.
   expect(statuses(await uploadTimes(6, hostile))).toEqual([201, 201, 201, 201, 201, 201]);
-  apply.forms.advance(minutes(10));
+  apply.forms.advance(10 * 60_000);
   const [, , refused] = await uploadTimes(3, hostile);
   expect(refused).toMatchObject({ status: 429, body: { type: 'urn:formgate:problem:too-many-requests' } });
   expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(600);

@@ -6,23 +6,29 @@ import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { listenOnLowPort } from '../../../dev/ports.ts';
-import { readBodyBytes } from './body-bytes.ts';
+import { type MinimumRate, readBodyBytes } from './body-bytes.ts';
 
 const endings: (() => unknown)[] = [];
 afterEach(() => Promise.all(endings.splice(0).map((end) => end())));
 
+const strict: MinimumRate = { bytesPerSecond: 10_000, grace: 200 };
+let rate = strict;
+beforeEach(() => {
+  rate = strict;
+});
+
 /**
- * Starts a server that requires bodies to arrive at 10 kB/s or more after the first 200 ms, and connects to it. `read`
- * gets the result for each request. `ready` delays the reading.
+ * Starts a server that requires bodies to arrive at `rate`, and connects to it. `read` gets the result for each
+ * request. `ready` delays the reading.
  */
 async function startServer(
   read: (body: Promise<Buffer>) => void,
   ready: (request: IncomingMessage) => Promise<unknown> = async () => undefined,
 ): Promise<Socket> {
   const listener: RequestListener = (request) =>
-    void ready(request).then(() => read(readBodyBytes(request, 1_000_000, { bytesPerSecond: 10_000, grace: 200 })));
+    void ready(request).then(() => read(readBodyBytes(request, 1_000_000, () => rate)));
   const server = createServer(listener);
   const port = await listenOnLowPort(server);
   endings.push(() => server.close());
@@ -46,6 +52,16 @@ it.each([
   const began = performance.now();
   await expect(result.promise).rejects.toMatchObject({ slug: 'request-timeout', headers: { Connection: 'close' } });
   expect(performance.now() - began).toBeGreaterThan(150);
+});
+
+it('a body is refused soon after the minimum rate has become higher than its own', async () => {
+  rate = { bytesPerSecond: 1, grace: 60_000 };
+  const result = Promise.withResolvers<Buffer>();
+  const socket = await startServer((body) => result.resolve(body));
+  socket.write(`${head(100_000)}x`);
+  await delay(300);
+  rate = strict;
+  await expect(result.promise).rejects.toMatchObject({ slug: 'request-timeout' });
 });
 
 it('a body whose client left while the request waited is refused immediately', async () => {

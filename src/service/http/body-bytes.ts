@@ -20,14 +20,18 @@ export interface MinimumRate {
  * Almost all mobile connections are faster. Without this limit, a client that sends a byte occasionally could keep the
  * memory and the slot for 300 s, Node's own limit.
  */
-const usualRate: MinimumRate = { bytesPerSecond: 8_192, grace: 30_000 };
+export const usualRate: MinimumRate = { bytesPerSecond: 8_192, grace: 30_000 };
 
 /**
  * Reads the whole body: at most `limit` bytes before and after decompression. Node discards the rest of a rejected
  * body, so that the client can read the response. Throws Problems 400, 413 and 415, and 408 for a body that is slower
- * than `minimumRate`.
+ * than the minimum rate. The rate may change during the request: `minimumRate` is called about once a second.
  */
-export async function readBodyBytes(request: IncomingMessage, limit: number, minimumRate = usualRate): Promise<Buffer> {
+export async function readBodyBytes(
+  request: IncomingMessage,
+  limit: number,
+  minimumRate = (): MinimumRate => usualRate,
+): Promise<Buffer> {
   const decompress = decompressorOf(request.headers['content-encoding']);
   if (Number(request.headers['content-length']) > limit) throw tooLarge(limit);
   const bytes = await collect(request, limit, minimumRate);
@@ -63,7 +67,7 @@ function decompressorOf(contentEncoding: string | undefined): Decompress | undef
   });
 }
 
-function collect(request: IncomingMessage, limit: number, minimumRate: MinimumRate): Promise<Buffer> {
+function collect(request: IncomingMessage, limit: number, minimumRate: () => MinimumRate): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const collected = createByteCollector(Number(request.headers['content-length'] ?? 0));
   const onSlow = () => {
@@ -96,15 +100,20 @@ function collect(request: IncomingMessage, limit: number, minimumRate: MinimumRa
   return promise;
 }
 
+/** Milliseconds after which the minimum rate of a body is checked again, at the latest. */
+const longestPause = 1_000;
+
 /** Calls `end` once when the body is too slow. The returned function stops the watch. */
-function watchRate({ bytesPerSecond, grace }: MinimumRate, lengthSoFar: () => number, end: () => void): () => void {
+function watchRate(minimumRate: () => MinimumRate, lengthSoFar: () => number, end: () => void): () => void {
   const began = performance.now();
+  let timer: NodeJS.Timeout;
   const check = () => {
+    const { bytesPerSecond, grace } = minimumRate();
     const left = grace + (lengthSoFar() / bytesPerSecond) * 1_000 - (performance.now() - began);
     if (left <= 0) end();
-    else timer = setTimeout(check, Math.ceil(left));
+    else timer = setTimeout(check, Math.min(Math.ceil(left), longestPause));
   };
-  let timer = setTimeout(check, grace);
+  check();
   return () => clearTimeout(timer);
 }
 

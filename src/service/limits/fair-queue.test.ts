@@ -123,7 +123,7 @@ describe('a fair queue', () => {
     expect(queue.running).toBe(1);
   });
 
-  it('never exceeds a share, and never leaves a slot idle that a waiting claim could use', async () => {
+  it('never exceeds a share, leaves no slot idle that a waiting claim could use, and knows which slots others want', async () => {
     const step = fc.record({
       tenant: fc.constantFrom('a', 'b', 'c'),
       member: fc.constantFrom('1', '2', '3'),
@@ -159,6 +159,17 @@ describe('a fair queue', () => {
                 ofTenant(one.tenant) === slots.perTenant ||
                 ofMember(one) === slots.perMember,
             ).toBe(true);
+          for (const one of held) {
+            const others = held.filter((other) => other !== one);
+            const couldStart = ({ tenant, member }: { tenant: string; member: string }) => {
+              const ofSameTenant = others.filter((other) => other.tenant === tenant);
+              const ofSameMember = ofSameTenant.filter((other) => other.member === member);
+              return ofSameTenant.length < slots.perTenant && ofSameMember.length < slots.perMember;
+            };
+            const isOfAnother = (claim: { tenant: string; member: string }) =>
+              claim.tenant !== one.tenant || claim.member !== one.member;
+            expect(queue.isWanted(one)).toBe(waiting.some((claim) => isOfAnother(claim) && couldStart(claim)));
+          }
           expect(queue).toMatchObject({ running: held.length, waiting: waiting.length });
         }
         while (held.length > 0) {

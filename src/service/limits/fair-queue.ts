@@ -80,6 +80,18 @@ export class FairQueue {
     return this.#wait(claim, signal);
   }
 
+  /** Returns whether the release of a slot of `held` would let a claim of another member start. */
+  isWanted(held: Claim): boolean {
+    const { total, perTenant, perMember } = this.#options.slots;
+    for (const [tenant, members] of this.#claims) {
+      const isSame = tenant === held.tenant;
+      const limits = { total: total + 1, perTenant: perTenant + (isSame ? 1 : 0), perMember };
+      for (const member of members.keys())
+        if (!(isSame && member === held.member) && this.#running.isBelow({ tenant, member }, limits)) return true;
+    }
+    return false;
+  }
+
   /** Runs `work` while it holds a slot. Rejects like `take`, or with the error of `work`. */
   async run<T>(claim: Claim, work: () => Promise<T>): Promise<T> {
     const release = await this.take(claim);
