@@ -37,7 +37,7 @@ export async function countDraft(
   const own = [
     limit(retryLimit, `${tenantId}\0${request}`, 1),
     limit('apply-drafts-address', addressOf(response), perAddress),
-    limit('apply-drafts-email', `${tenantId}\0${email.trim().toLowerCase()}`, perAddress),
+    limit('apply-drafts-email', `${tenantId}\0${email.trim().toLowerCase()}`, networksPerEmail * perAddress),
   ];
   const shared = [limit('apply-drafts-tenant', tenantId, perTenant), limit('apply-drafts-total', '', total)];
   return count(options, tenantId, {
@@ -68,6 +68,11 @@ export async function countUpload(options: CountOptions, bytes: number, response
   });
 }
 
+/**
+ * The number of client networks that together can use up the limit of an email address. It exceeds 1, so that a
+ * stranger who knows an address cannot keep its owner from creating drafts.
+ */
+const networksPerEmail = 3;
 const kibibyte = 1_024;
 const addressOf = (response: Response) => networkOf(response.locals.forwarded.address);
 const limitOf = ({ hashes }: CountOptions, name: string, key: string, of: { most: number; amount: number }): Limit => ({

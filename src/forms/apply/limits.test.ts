@@ -19,7 +19,7 @@ beforeAll(async () => {
     env: () => ({
       ...address,
       APPLY_DRAFTS_PER_ADDRESS: '3',
-      APPLY_DRAFTS_PER_TENANT: '8',
+      APPLY_DRAFTS_PER_TENANT: '14',
       APPLY_REQUEST_LIMIT: '200',
     }),
   });
@@ -52,8 +52,13 @@ it('drafts are limited by client address, by email address and by tenant, and th
   expect(await limited('apply-drafts-address')).toBe(1);
 
   const email = 'same@example.org';
-  for (const [nth, status] of [201, 201, 201, 429].entries())
-    expect((await start(`203.0.113.${10 + nth}`, nth % 2 ? email : email.toUpperCase())).status).toBe(status);
+  const startSame = async (nth: number, address: string) =>
+    (await start(address, nth % 2 ? email : email.toUpperCase())).status;
+  // A stranger cannot use up the drafts of an email address.
+  for (const [nth, status] of [201, 201, 201, 429].entries()) expect(await startSame(nth, '203.0.113.10')).toBe(status);
+  for (let nth = 0; nth < 6; nth += 1) expect(await startSame(nth, `203.0.113.${11 + nth}`)).toBe(201);
+  expect(await startSame(6, '203.0.113.17')).toBe(429);
+  expect(await limited('apply-drafts-email')).toBe(1);
   expect((await start('203.0.113.20')).status).toBe(201);
   expect((await start('203.0.113.21')).status).toBe(201);
   const full = await start('203.0.113.22');

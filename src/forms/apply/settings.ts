@@ -43,7 +43,7 @@ export const applyFields = {
     'Codes that one client address may request or try at each pod in ten minutes; the form service also has limits for each form',
   ),
   APPLY_DRAFTS_PER_ADDRESS: integer(20, { min: 1 }).describe(
-    'Drafts that may be created in APPLY_DRAFTS_WINDOW from one client address, and for one email address',
+    'Drafts that may be created in APPLY_DRAFTS_WINDOW from one client address; three times as many for one email address',
   ),
   APPLY_DRAFTS_PER_TENANT: integer(1_000, { min: 1 }).describe(
     'Drafts that may be created in APPLY_DRAFTS_WINDOW in one tenant',
