@@ -2,6 +2,7 @@
 // 26 may return a wrong name: once it has parsed {"q":1,"\\":2}, it reads the name in {"q":1,"\u0000":2} as a backslash
 // (nodejs/node#63785). Only names with an escape are affected, so JSON.parse still parses every other text.
 import { type FieldError, jsonPointer, listedErrors } from './http/problem.ts';
+import { unstorable } from './storable-text.ts';
 
 /** Like JSON.parse, but returns correct names. Throws SyntaxError. */
 export function parseJson(text: string): unknown {
@@ -193,12 +194,6 @@ function isSpace(code: number): boolean {
 /** Returns the error for a text that is not JSON. It does not quote the text, which may contain form data. */
 function malformed(): SyntaxError {
   return new SyntaxError('the text is not JSON');
-}
-
-// Returns why Postgres cannot store the text, or undefined if it can.
-function unstorable(text: string): string | undefined {
-  if (text.includes('\0')) return 'contains a NUL character';
-  return text.isWellFormed() ? undefined : 'contains a lone surrogate';
 }
 
 /**

@@ -111,6 +111,7 @@ describe('a valid token', () => {
     // A longer name is cut, also within a character, because it is stored with each form.
     const name = `${'é'.repeat(199)}😀`;
     expect((await verify(await token({ name }))).name).toBe(`${'é'.repeat(199)}\ufffd`);
+    expect((await verify(await token({ name: 'A\0B' }))).name).toBe('A\ufffdB');
   });
 
   it.each<[Record<string, unknown>, boolean | undefined]>([
@@ -119,6 +120,7 @@ describe('a valid token', () => {
     [{ email: 'alice@example.org', email_verified: 'true' }, undefined],
     [{ email: 'alice@example.org' }, undefined],
     [{ email_verified: true }, undefined],
+    [{ email: 'alice\0@example.org', email_verified: true }, undefined],
   ])('with the claims %j states a verified email address: %s', async (changes, expected) => {
     expect((await verify(await token(changes))).isEmailVerified).toBe(expected);
   });
@@ -316,6 +318,8 @@ describe('a token is rejected with 401', () => {
       { sub: 7 },
       { sub: 'x'.repeat(256) },
       { azp: 'x'.repeat(256) },
+      { sub: 'x\0' },
+      { azp: '\ud800' },
       { exp: 'soon' },
       { nbf: 'x' },
       { exp: null },

@@ -6,6 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { Problem } from '../http/problem.ts';
+import { storable, storableText } from '../storable-text.ts';
 import { isTokenFault, type SigningKeys, type VerifiedJwt } from './signing-keys.ts';
 import { noTenantIssuers, realmOfIssuer, type TenantIssuers } from './tenant-issuers.ts';
 import { memoryOfRoles, roleClaims, rolesOf } from './token-roles.ts';
@@ -87,15 +88,16 @@ const leeway = 5;
 const coreRealm = 'core';
 // The accepted realm names. Their characters have no special meaning in a URL, and no name is a dot segment.
 const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
-/** Maximum length of a name. Nothing depends on a name, but it is stored with each form that the person creates. */
-const longestName = 200;
+/** Nothing depends on a name, but it is stored with each form that the person creates. */
 const nameClaim = z
   .string()
-  .transform((name) => name.slice(0, longestName).toWellFormed())
+  .transform((name) => storable(name, 200))
   .optional();
+/** An identifier that is stored with forms. */
+const storedClaim = storableText(255);
 const claimsSchema = z.object({
   // OpenID Connect Core 1.0, section 2, limits the length of `sub`.
-  sub: z.string().min(1).max(255),
+  sub: storedClaim.min(1),
   exp: z.number(),
   // Keycloak writes the kind of token into this claim: Bearer, ID, Refresh, Offline, Logout, DPoP and others. Only
   // access tokens (Bearer) are accepted.
@@ -105,10 +107,11 @@ const claimsSchema = z.object({
   at_hash: z.undefined().optional(),
   c_hash: z.undefined().optional(),
   events: z.undefined().optional(),
-  azp: z.string().max(255).optional(),
+  azp: storedClaim.optional(),
   name: nameClaim,
   preferred_username: nameClaim,
-  email: z.string().optional(),
+  // An address that cannot be stored is not the address of the person.
+  email: storedClaim.optional().catch(undefined),
   email_verified: z.unknown().optional(),
   sid: z.unknown().optional(),
   session_state: z.unknown().optional(),

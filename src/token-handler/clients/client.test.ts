@@ -60,6 +60,7 @@ describe('a client', () => {
     expect(client).toEqual(read({}).client);
     expect(unknownFields).toEqual(['disableVerifyHost', 'core']);
     expect(read({ name: 'x' }).unknownFields).toEqual([]);
+    expect(read({ name: `a\0${'é'.repeat(500)}` }).client?.name).toBe(`a\ufffd${'é'.repeat(198)}`);
   });
 
   it('may have unknown fields in its targets, which are ignored and reported with the target', () => {

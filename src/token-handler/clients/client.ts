@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules.ts';
 import { parseRedirectUri, type RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { isObject } from '../../service/json-value.ts';
+import { storable } from '../../service/storable-text.ts';
 
 /** An upstream that a client may call through the token handler. In the path of a request, `id` names the target. */
 export interface Target {
@@ -48,6 +49,8 @@ export type ParsedClient =
   | { client: Client; unknownFields: string[]; leftOut: string[]; problems?: never }
   | { client?: never; unknownFields?: never; leftOut?: never; problems: ClientProblem[] };
 
+/** Maximum length of a client's name, which is stored with each registration. A longer name is cut. */
+const longestName = 200;
 /** Maximum number of targets of a client. */
 const mostTargets = 1_000;
 /** Maximum number of redirect URIs of a client. */
@@ -69,7 +72,12 @@ const landing = optional(z.string().refine(isLanding, 'must be a path, or an htt
 function clientSchema({ urnPrefix }: ClientRules) {
   return z.object({
     id: id.optional(),
-    name: optional(z.string().min(1)),
+    name: optional(
+      z
+        .string()
+        .min(1)
+        .transform((name) => storable(name, longestName)),
+    ),
     description: optionalText,
     redirectUris: z
       .array(z.string())

@@ -103,15 +103,33 @@ describe('leftovers', () => {
     await counted.recordRefused(deletion, now);
     await counted.forget(uuid(1));
     await counted.count();
-    await counted.forgetOlderThan(now);
+    await counted.prune(now);
     expect(recorded.claims).toEqual(Array(5).fill({ tenant: '', member: '' }));
   });
 
   it('are forgotten when they are old', async () => {
     await leftovers.recordRefused(deletion, now);
-    await leftovers.forgetOlderThan(now);
+    await leftovers.prune(now);
     expect(await leftovers.count()).toBe(1);
-    await leftovers.forgetOlderThan(later(1));
+    await leftovers.prune(later(1));
     expect(await leftovers.count()).toBe(0);
+  });
+
+  it('are limited to the newest 1,000 of each tenant', async () => {
+    await pool.query(
+      `INSERT INTO client_leftovers (tenant_id, client_id, realm, client_name, reason, created)
+       SELECT $1, 'web', 'demo', nth::text, 'response-lost', $2::timestamptz + nth * interval '1 second'
+       FROM generate_series(1, 1002) AS nth`,
+      [owner.tenantId, now],
+    );
+    await leftovers.recordRefused({ ...deletion, tenantId: 'urn:example:other' }, now);
+    await leftovers.prune(now);
+    const { rows } = await pool.query(
+      'SELECT tenant_id, count(*)::int, min(created) FROM client_leftovers GROUP BY 1 ORDER BY 1',
+    );
+    expect(rows).toEqual([
+      { tenant_id: 'urn:example:other', count: 1, min: now },
+      { tenant_id: owner.tenantId, count: 1_000, min: later(3_000) },
+    ]);
   });
 });

@@ -61,6 +61,8 @@ export type RefusedDeletion = Owner & {
 export type LeftoverClients = ReturnType<typeof createLeftoverClients>;
 
 const mostListed = 100;
+/** Maximum number of leftovers of a tenant that are kept when old ones are removed. */
+const mostKept = 1_000;
 /** Maximum number of leftovers that one registration tries to delete. */
 const mostDeleted = 10;
 
@@ -101,8 +103,9 @@ export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
       const { rows } = await pool.query<{ count: number }>(background, sql, []);
       return rows[0]?.count ?? 0;
     },
-    async forgetOlderThan(before: Date): Promise<void> {
-      await pool.query(background, 'DELETE FROM client_leftovers WHERE created < $1', [before]);
+    /** Removes leftovers that were created before `before`, and all but the newest 1,000 of each tenant. */
+    async prune(before: Date): Promise<void> {
+      await pool.query(background, pruneSql, [before, mostKept]);
     },
   };
 }
@@ -131,6 +134,11 @@ INSERT INTO client_leftovers (tenant_id, client_id, realm, issuer, client_name, 
   registration_client_uri, reason, created)
 SELECT $1, $2, $3, $4, $5, $6, $7, 'token-refused', $8
 WHERE NOT EXISTS (SELECT FROM client_leftovers WHERE tenant_id = $1 AND oidc_client_id = $6)`;
+
+const pruneSql = `
+WITH ranked AS (
+  SELECT id, created, row_number() OVER (PARTITION BY tenant_id ORDER BY created DESC) AS nth FROM client_leftovers)
+DELETE FROM client_leftovers WHERE id IN (SELECT id FROM ranked WHERE created < $1 OR nth > $2)`;
 
 const deletableSql = `
 SELECT id, oidc_client_id AS "oidcClientId", registration_client_uri AS "registrationClientUri"

@@ -184,4 +184,37 @@ describe('quarantined work', () => {
     await quarantine().release('all');
     expect(await claim('event')).toMatchObject([{ id, refusals: 2 }]);
   });
+
+  it.each([
+    [
+      'event',
+      "client_events (id, tenant_id, name, payload, created, not_before) SELECT gen_random_uuid(), $1, 'x', '{}'",
+    ],
+    [
+      'deletion',
+      `client_deletions (tenant_id, client_id, realm, oidc_client_id, registration_access_token, registration_client_uri,
+         created, not_before) SELECT $1, 'web', 'demo', nth::text, '', ''`,
+    ],
+  ] as const)('of the kind %s is limited to the newest 1,000 rows of each tenant', async (kind, insert) => {
+    const due = await (kind === 'event' ? addEvent(1) : addDeletion(1));
+    await pool.query(
+      `INSERT INTO ${insert}, $2::timestamptz + nth * interval '1 second', 'infinity'
+       FROM generate_series(1, 1002) AS nth`,
+      [tenantId, now],
+    );
+    await pool.query(
+      `INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
+       SELECT $1, id::text, tenant_id, '{}', 'service-refused', '', created, created, 10, '1'
+       FROM client_${kind}s WHERE not_before = 'infinity'`,
+      [`client-${kind}`],
+    );
+    expect(await store.prune()).toBe(2);
+    expect(await store.prune()).toBe(0);
+    const { rows } = await pool.query(
+      `SELECT count(*)::int, min(created), count(q.id)::int AS quarantined FROM client_${kind}s t
+       LEFT JOIN quarantine q ON q.item = t.id::text WHERE not_before = 'infinity'`,
+    );
+    expect(rows).toEqual([{ count: 1_000, min: later(3_000), quarantined: 1_000 }]);
+    expect(await claimed(kind)).toEqual([due]);
+  });
 });

@@ -125,6 +125,19 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
         await putInQuarantine(client, [{ kind: quarantineKind(kind), item, tenantId, about, attempts, ...cause }], now);
       });
     },
+    /**
+     * Removes all but the newest 1,000 quarantined rows of each kind and tenant, with their entries in the quarantine.
+     * Returns the number of removed rows. Without this limit, a tenant whose identity provider refuses every deletion
+     * could fill the database.
+     */
+    async prune(): Promise<number> {
+      let removed = 0;
+      for (const kind of kinds) {
+        const { rowCount } = await pool.query(pruneSql(tables[kind]), [mostQuarantined, quarantineKind(kind)]);
+        removed += rowCount ?? 0;
+      }
+      return removed;
+    },
     /** Returns for each kind how many rows are neither done nor quarantined. */
     async pending(): Promise<Record<LeftoverKind, number>> {
       const count = (kind: LeftoverKind) =>
@@ -140,6 +153,17 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
     reseal: () => reseal(pool, keys),
   };
 }
+
+/** Maximum number of quarantined rows of a kind that one tenant may have. */
+const mostQuarantined = 1_000;
+
+const pruneSql = (table: string) => `
+WITH ranked AS (
+  SELECT id, row_number() OVER (PARTITION BY tenant_id ORDER BY created DESC) AS nth
+  FROM ${table} WHERE not_before = 'infinity'
+), removed AS (
+  DELETE FROM ${table} WHERE id IN (SELECT id FROM ranked WHERE nth > $1) AND not_before = 'infinity' RETURNING id)
+DELETE FROM quarantine WHERE kind = $2 AND item IN (SELECT id::text FROM removed)`;
 
 async function reseal(pool: pg.Pool, keys: KeyRing) {
   const current = [`${keys.currentKey}.`];

@@ -84,7 +84,7 @@ beforeEach(() => {
       recordLostAttempts: async () => [],
       recordRefused: async () => undefined,
       count: async () => 0,
-      forgetOlderThan: async () => undefined,
+      prune: async () => undefined,
     },
     provider: {
       register: (...args) => step('register', args, registered),

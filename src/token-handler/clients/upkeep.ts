@@ -222,7 +222,9 @@ function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics 
     due = now + housekeepingInterval;
     await keyRing.note();
     await quarantine.release('of other versions');
-    await leftovers.forgetOlderThan(after(clock(), -leftoverAge));
+    await leftovers.prune(after(clock(), -leftoverAge));
+    const removed = await store.prune();
+    if (removed > 0) log.warn({ removed }, 'oldest quarantined work of registrations removed');
     const { resealed, unreadable } = await store.reseal();
     if (resealed > 0) log.info({ resealed }, 'secrets encrypted with the current key');
     if (unreadable > 0)
