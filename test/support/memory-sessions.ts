@@ -52,6 +52,15 @@ export interface MemorySessionsOptions {
   prepare?(store: SessionStore): void;
 }
 
+/** For `prepare`: a person may have any number of sessions, as in older versions. */
+export function removeCap({ index }: SessionStore): void {
+  const { enter } = index;
+  index.enter = async (...given) => {
+    await enter(...given);
+    return new Map();
+  };
+}
+
 const cookieName = 'formgate_session';
 
 export function createMemorySessions(options: MemorySessionsOptions = {}): MemorySessions {

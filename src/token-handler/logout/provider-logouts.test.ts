@@ -1,6 +1,12 @@
 // Tests which sessions a logout at the identity provider ends, and that a sign-in during this logout opens no session.
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createMemorySessions, type MemorySessions, type Visitor } from '../../../test/support/memory-sessions.ts';
+import {
+  createMemorySessions,
+  type MemorySessions,
+  openSessions,
+  removeCap,
+  type Visitor,
+} from '../../../test/support/memory-sessions.ts';
 import { createProviderLogouts, type ProviderLogout, type ProviderLogouts } from './provider-logouts.ts';
 
 const tenantId = 'urn:tenant:demo';
@@ -52,6 +58,13 @@ describe('a logout at the identity provider', () => {
     expect(await Promise.all(own.slice(0, 2).map(isLive))).toEqual([false, false]);
     expect(await Promise.all(others.map(isLive))).toEqual([true, true]);
     expect(await logouts.end(logout({ sub: 'ana' }))).toBe(0);
+  });
+
+  it('with a person ends all sessions, even if an older version opened more than a person may have', async () => {
+    world = createMemorySessions({ prepare: removeCap });
+    logouts = createProviderLogouts({ sessions: world.sessions, clock: () => new Date(world.now) });
+    await openSessions(world, 101);
+    expect(await logouts.end(logout({ sub: 'ana' }))).toBe(101);
   });
 
   it('counts only sessions that were live', async () => {

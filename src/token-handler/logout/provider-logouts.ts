@@ -83,11 +83,11 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
 /** Returns the sessions in pages. Those of a person are one page, because each person has few sessions. */
 async function* findSessions(sessions: Sessions, logout: ProviderLogout): AsyncGenerator<FoundSession[], void> {
   const { tenantId, clientId, sid, sub } = logout;
-  const found =
+  const pages =
     sid === undefined
-      ? await sessions.ofUser(tenantId, sub ?? '', 'all')
+      ? [await sessions.ofUser(tenantId, sub ?? '', 'all')]
       : sessions.ofProviderSession({ tenantId, clientId }, sid);
-  for await (const page of Array.isArray(found) ? [found] : found)
+  for await (const page of pages)
     yield page.filter(({ session }) => session.clientId === clientId && (sub === undefined || session.user.id === sub));
 }
 

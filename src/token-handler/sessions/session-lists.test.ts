@@ -1,7 +1,13 @@
 // Tests the lists of sessions by person, by tenant, and by session at the identity provider: which sessions they
 // contain, in which order, and when an entry is removed.
 import { expect, it } from 'vitest';
-import { createMemorySessions, hour, openSessions, tenantId } from '../../../test/support/memory-sessions.ts';
+import {
+  createMemorySessions,
+  hour,
+  openSessions,
+  removeCap,
+  tenantId,
+} from '../../../test/support/memory-sessions.ts';
 import { providerIndex, tenantIndex, userIndex } from './session-indexes.ts';
 
 const handlesOf = (found: { session: { handle: string } }[] | undefined) => found?.map(({ session }) => session.handle);
@@ -9,17 +15,7 @@ const handlesOf = (found: { session: { handle: string } }[] | undefined) => foun
 /** Opens sessions, each of which expires later than the one before. Returns their handles, latest first. */
 const openMany = async (...given: Parameters<typeof openSessions>) => (await openSessions(...given)).toReversed();
 
-/** Creates sessions in memory without the cap of 100 sessions for a person, as in older versions. */
-const withoutCap = () =>
-  createMemorySessions({
-    prepare({ index }) {
-      const { enter } = index;
-      index.enter = async (...given) => {
-        await enter(...given);
-        return new Map();
-      };
-    },
-  });
+const withoutCap = () => createMemorySessions({ prepare: removeCap });
 
 it('a person has only the own sessions of a tenant, latest first', async () => {
   const world = createMemorySessions();
@@ -154,6 +150,15 @@ it('all of its sessions are found in pages, although each page is ended before t
   }
   expect(found).toEqual(handles);
   expect(await Array.fromAsync(read())).toEqual([]);
+});
+
+it('its pages end with an error if the position in the list is lost', async () => {
+  const world = withoutCap();
+  await openMany(world, 101, { session: { sid: 'one' } });
+  const { entries } = world.store.index;
+  world.store.index.entries = async (name, top, after) => (after === undefined ? entries(name, top) : undefined);
+  const pages = Array.fromAsync(world.sessions.ofProviderSession({ tenantId, clientId: 'web' }, 'one'));
+  await expect(pages).rejects.toMatchObject({ slug: 'unavailable' });
 });
 
 it('thousands of entries of ended sessions do not end its pages early', async () => {

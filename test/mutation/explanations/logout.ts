@@ -25,7 +25,7 @@ export const logout: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/logout/provider-logouts.ts',
-    text: "? await sessions.ofUser(tenantId, sub ?? '', 'all')",
+    text: "? [await sessions.ofUser(tenantId, sub ?? '', 'all')]",
     changes: [["''", '"Stryker was here!"']],
     kind: 'equivalent',
     why: 'a logout without a session names a person; the default satisfies the type checker.',
