@@ -62,7 +62,7 @@ export const signInShards: Readonly<Record<string, Shard>> = {
   },
   'logout-routes': {
     modules: [`${logout}/routes.ts`],
-    tests: [`${logout}/logout.test.ts`, `${logout}/backchannel.test.ts`],
+    tests: [`${logout}/routes.test.ts`, `${logout}/logout.test.ts`, `${logout}/backchannel.test.ts`],
     needsPostgres: true,
   },
 };
