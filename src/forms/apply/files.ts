@@ -5,6 +5,7 @@ import type { Directory } from '../../platform/directory.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
 import { isUnconnected, PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
+import { uncompressedResponses } from '../../service/http/uncompressed-responses.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { scopeHeaders } from '../../service/operations/request-scope.ts';
@@ -54,7 +55,7 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export function createFileUpload({ directory, account, urns, fileType, metrics }: FileUploadOptions): FileUpload {
   const api = urns.service('file-service:v1');
-  const dispatcher = new Agent({ maxResponseSize: longestResponse });
+  const dispatcher = new Agent({ maxResponseSize: longestResponse }).compose(uncompressedResponses);
 
   /** Returns the URL of the file service; undefined if the directory does not list one. */
   const find = () =>

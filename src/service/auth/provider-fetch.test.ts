@@ -1,14 +1,15 @@
 // Tests how connections to identity providers look up hosts. Only the system's name resolution is scripted.
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect, it, onTestFinished } from 'vitest';
 import { type Answer, createSystemLookups } from '../../../test/support/system-lookups.ts';
 import { createHostLookups } from '../http/host-lookups.ts';
 import { createProviderAgent, fetchFromProvider } from './provider-fetch.ts';
 
-async function startProvider(): Promise<number> {
-  const server = createServer((_request, response) => response.end('keys')).listen(0, '127.0.0.1');
+async function startProvider(respond: RequestListener = (_request, response) => response.end('keys')): Promise<number> {
+  const server = createServer(respond).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   return (server.address() as AddressInfo).port;
@@ -36,4 +37,28 @@ it('a host name is looked up by the system', async () => {
   const port = await startProvider();
   const response = await fetchFromProvider(`http://localhost:${port}/`, {});
   expect(await response.text()).toBe('keys');
+});
+
+it.each([
+  ['gzip', gzipSync],
+  ['br', brotliCompressSync],
+] as const)('a response that is compressed with %s is refused, and not decompressed', async (coding, compress) => {
+  const body = compress(Buffer.alloc(64 * 1_048_576));
+  expect(body.length).toBeLessThan(100_000);
+  const codings: unknown[] = [];
+  const port = await startProvider((request, response) => {
+    codings.push(request.headers['accept-encoding']);
+    response.writeHead(200, { 'content-encoding': coding }).end(body);
+  });
+  await expect(fetchFromProvider(`http://127.0.0.1:${port}/`, {})).rejects.toMatchObject({
+    cause: { message: expect.stringContaining('the response is compressed') },
+  });
+  expect(codings).toEqual(['identity']);
+});
+
+it('a response whose coding is identity is accepted', async () => {
+  const port = await startProvider((_request, response) => {
+    response.writeHead(200, { 'content-encoding': 'identity' }).end('keys');
+  });
+  expect(await (await fetchFromProvider(`http://127.0.0.1:${port}/`, {})).text()).toBe('keys');
 });

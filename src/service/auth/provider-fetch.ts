@@ -4,8 +4,9 @@
 // 4.1.2). New connections cost little, because requests are rare: except during a sign-in, the responses are cached for
 // the whole realm. Lookups of hosts are limited, so that a provider whose name servers do not respond does not delay
 // the others.
-import { Agent, fetch, type RequestInit } from 'undici';
+import { Agent, type Dispatcher, fetch, type RequestInit } from 'undici';
 import { createHostLookups, lookupShares } from '../http/host-lookups.ts';
+import { uncompressedResponses } from '../http/uncompressed-responses.ts';
 
 /** Maximum size of a response in bytes. Keycloak's responses have at most 10 KiB. */
 export const longestResponse = 1_048_576;
@@ -16,10 +17,10 @@ const sharedLookups = createHostLookups({ slots: { total: lookupShares.providers
 /** Looks up the host of an identity provider, within the limits of all requests to identity providers. */
 export const lookupProvider = sharedLookups.lookupFor((host) => host);
 
-export function createProviderAgent(lookups = sharedLookups): Agent {
+export function createProviderAgent(lookups = sharedLookups): Dispatcher {
   const connect = { timeout: 5_000, lookup: lookups.lookupFor((host) => host) };
   // `pipelining: 0` makes the agent close each connection after its response.
-  return new Agent({ pipelining: 0, connect, maxResponseSize: longestResponse });
+  return new Agent({ pipelining: 0, connect, maxResponseSize: longestResponse }).compose(uncompressedResponses);
 }
 
 const agent = createProviderAgent();

@@ -2,9 +2,10 @@
 // in two cases: the request never reached the identity provider, or a complete response says that the request was not
 // processed.
 import * as oidc from 'openid-client';
-import { type Agent, DecoratorHandler, type Dispatcher, fetch as undiciFetch } from 'undici';
+import { type Dispatcher, fetch as undiciFetch } from 'undici';
 import { createProviderAgent } from '../../service/auth/provider-fetch.ts';
 import type { Clock } from '../../service/clock.ts';
+import { ForwardingHandler } from '../../service/http/forwarding-handler.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { tracedProviderCall } from '../../service/tracing/provider-call.ts';
 import type { Registration } from '../clients/registration.ts';
@@ -83,12 +84,6 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
 
 type ExchangeState = 'unsent' | 'sent' | { status: number; retryAfter: string | null; error: unknown };
 
-interface StartingHandler extends Dispatcher.DispatchHandler {
-  onRequestStart(controller: Dispatcher.DispatchController, context: object): void;
-}
-// undici's type definitions lack the methods of DecoratorHandler.
-const ForwardingHandler = DecoratorHandler as unknown as new (handler: Dispatcher.DispatchHandler) => StartingHandler;
-
 /** Calls `onStart` when a connection exists, before the first byte of the request is written. */
 class StartHandler extends ForwardingHandler {
   readonly #onStart: () => void;
@@ -108,7 +103,7 @@ class StartHandler extends ForwardingHandler {
  * Creates the `fetch` function of one refresh. Records whether the request was sent, and whether a complete response
  * arrived. Removes the ID token from the response, because openid-client cannot compare it with the session's ID token.
  */
-function createExchange(realm: string, addresses: ProviderAddresses, agent: Agent) {
+function createExchange(realm: string, addresses: ProviderAddresses, agent: Dispatcher) {
   let state: ExchangeState = 'unsent';
   let idToken: string | undefined;
   const noteSent = () => {
