@@ -23,14 +23,16 @@ const limits = createRateLimits({ clock: systemClock, log: captureLog().log, met
 let world: MemorySessions;
 let log: CapturedLog;
 let counted: unknown[];
+let invalid: string[];
 let options: LogoutOptions;
 let app: ListeningApp;
 beforeEach(async () => {
   world = createMemorySessions();
   log = captureLog();
-  counted = [];
+  [counted, invalid] = [[], []];
   options = {
-    ...{ sessions: world.sessions, log: log.log, signOutLimit: anonymous, invalidLogoutTokens: anonymous },
+    ...{ sessions: world.sessions, log: log.log, signOutLimit: anonymous },
+    invalidLogoutTokens: { name: 'invalidLogoutTokens', check: () => void invalid.push('counted') },
     browserSession: browserSession(world.sessions.cookie, world.sessions.records),
     validLogoutTokens: limits.local({ name: 'valid', most: 100_000, window: 60_000 }),
     logouts: { count: (...given) => void counted.push(given) },
@@ -65,6 +67,9 @@ describe('a back-channel logout', () => {
     expect(await send()).toEqual({ status: 200, text: '' });
     expect(counted).toEqual([['back-channel', 3]]);
     expect(log.lines()).toMatchObject([{ tenant: tenantId, client: 'web', ended: 3 }]);
+    expect(await app.requestLines(1)).toMatchObject([
+      { audit: { action: 'session.end-by-provider', actor: { kind: 'identity-provider' }, tenant: tenantId } },
+    ]);
   });
 
   it.each([
@@ -77,7 +82,7 @@ describe('a back-channel logout', () => {
     expect(log.lines()).toMatchObject([{ client: 'web', err: { message: reason } }]);
   });
 
-  it('gets 503 while its token cannot be verified, or the sessions cannot be ended', async () => {
+  it('gets 503 while its token cannot be verified, or the sessions cannot be ended; it does not count as invalid', async () => {
     options.providerLogouts.end = unavailable;
     expect((await send()).status).toBe(503);
     options.verifyLogoutToken = unavailable;
@@ -85,6 +90,7 @@ describe('a back-channel logout', () => {
     app = await startApp([backchannelRoute(options)]);
     expect((await send()).status).toBe(503);
     expect(log.lines()).toEqual([]);
+    expect(invalid).toEqual([]);
   });
 
   it('whose body is too large gets 413', async () => {
@@ -100,7 +106,7 @@ describe('a back-channel logout', () => {
     ['with two tokens', 'logout_token=one&logout_token=two', undefined],
   ])('%s gets 400', async (_what, body, headers) => {
     expect(await send(body, headers)).toEqual(refused);
-    expect(counted).toEqual([]);
+    expect([counted, invalid]).toEqual([[], ['counted']]);
   });
 
   it.each([`${form}; charset=utf-8`, `${form} ;charset=utf-8`, form.toUpperCase()])(
@@ -134,6 +140,17 @@ describe('a logout by the person', () => {
     expect(await signOut()).toEqual([302, `https://id.example.org/?${hint}`]);
     expect(counted).toEqual([['person']]);
     expect(log.lines()).toEqual([]);
+    const [line] = await app.requestLines(1);
+    const object = { type: 'session', id: expect.stringMatching(/./) };
+    expect(line).toMatchObject({ audit: { action: 'session.sign-out', tenant: tenantId, object } });
+  });
+
+  it('without a session redirects to the root, and is not audited', async () => {
+    const response = await fetch(`${app.url}/token-handler/v1/clients/web/logout`, { redirect: 'manual' });
+    expect([response.status, response.headers.get('location')]).toEqual(toRoot);
+    expect(counted).toEqual([]);
+    const [line] = await app.requestLines(1);
+    expect(line).not.toHaveProperty('audit');
   });
 
   it('redirects without the ID token if the client was registered again', async () => {

@@ -137,6 +137,20 @@ export const auth: readonly Explanation[] = [
   },
   {
     file: 'src/service/auth/tenant-issuers.ts',
+    text: 'await response.body?.cancel();',
+    changes: [['response.body?.cancel', 'response.body.cancel']],
+    kind: 'equivalent',
+    why: 'a response without a body fails with another error, which has the same effect.',
+  },
+  {
+    file: 'src/service/auth/identity.ts',
+    text: "if (!roles) throw unauthenticated('The token names too many roles.');",
+    changes: [["'The token names too many roles.'", '""']],
+    kind: 'text for people',
+    why: 'the detail of the problem.',
+  },
+  {
+    file: 'src/service/auth/tenant-issuers.ts',
     text: "const [realm = '', ...rest] = item.trim().split('=');",
     changes: [["''", '"Stryker was here!"']],
     kind: 'equivalent',
