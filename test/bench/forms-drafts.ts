@@ -5,7 +5,8 @@ import type { FormsSettings } from './forms-statements.ts';
 
 export interface Drafts {
   settings: FormsSettings;
-  token: string;
+  /** Returns an access token that is valid for at least four minutes. */
+  token: () => Promise<string>;
   /** Codes, keyed by form id. */
   codes: Map<string, string>;
 }
@@ -16,18 +17,32 @@ interface Mail {
 }
 
 export async function makeDrafts(publicUrl: string, databaseUrl: string, count: number): Promise<Drafts> {
-  const token = await accessToken(publicUrl);
+  const token = createTokens(publicUrl);
   const codes = new Map<string, string>();
   // Each draft has its own address, because an address gets at most one code per minute.
   const addresses = Array.from({ length: count }, (_, index) => `bench-${Date.now()}-${index}@example.com`);
   const ids = new Map<string, string>();
-  for (const address of addresses) ids.set(address, await createDraft(publicUrl, token, address));
+  for (const address of addresses) ids.set(address, await createDraft(publicUrl, await token(), address));
   for (const [address, code] of await readCodes(publicUrl, addresses)) {
     const formId = ids.get(address) ?? '';
-    await send(`${publicUrl}/form/v1/forms/${formId}/data`, { token, headers: { 'x-form-code': code }, expect: 200 });
+    const headers = { 'x-form-code': code };
+    await send(`${publicUrl}/form/v1/forms/${formId}/data`, { token: await token(), headers, expect: 200 });
     codes.set(formId, code);
   }
   return { settings: await readSettings(databaseUrl, [...codes.keys()]), token, codes };
+}
+
+/** Returns a function that returns the same access token for a minute. A token is valid for five minutes. */
+export function createTokens(publicUrl: string): () => Promise<string> {
+  let token: Promise<string> | undefined;
+  let fetched = 0;
+  return () => {
+    if (!token || performance.now() - fetched > 60_000) {
+      token = accessToken(publicUrl);
+      fetched = performance.now();
+    }
+    return token;
+  };
 }
 
 async function accessToken(publicUrl: string): Promise<string> {

@@ -35,7 +35,8 @@ interface Arena {
   service: Contender & { url: string };
   handler: Forked & { url: string };
   sql: Forked;
-  requests: Record<Operation, Parameters<typeof load>[0]['requests']>;
+  /** Returns the requests of all drafts, with an access token that does not expire during a turn. */
+  requests(operation: Operation): Promise<Parameters<typeof load>[0]['requests']>;
   data: string;
 }
 
@@ -62,7 +63,7 @@ export async function benchForms(): Promise<Figure[]> {
     const { url } = await handler.ask<{ url: string }>('url');
     const sql = await forkContender(bareSql, 'forms-sql.ts', drafts.settings, productionFlags);
     const data = formDataOf(4_096);
-    const arena = { service, handler: { ...handler, url }, sql, data, requests: requestsOf(drafts, data) };
+    const arena = { service, handler: { ...handler, url }, sql, data, requests: createRequests(drafts, data) };
     const figures: Figure[] = [];
     for (const operation of operations) figures.push(...(await compare(arena, operation)));
     const busy = await service.residentBytes();
@@ -131,7 +132,7 @@ function withRate(run: (requests: number) => Promise<{ requests: number }>) {
 
 /** Returns the form service's p99 minus the minimal handler's p99, in milliseconds. */
 async function compareLatency(arena: Arena, operation: Operation, rate: number): Promise<Estimate> {
-  const requests = arena.requests[operation];
+  const requests = await arena.requests(operation);
   const steady = [arena.service, arena.handler].map(({ url }) => steadyLoad({ url, requests, connections, rate }));
   const [service, handler] = await compareSteady(steady, { slices, milliseconds: sliceMilliseconds });
   await Promise.all(steady.map((contender) => contender.close()));
@@ -142,22 +143,20 @@ async function compareLatency(arena: Arena, operation: Operation, rate: number):
 
 function overHttp(arena: Arena, contender: 'service' | 'handler', operation: Operation) {
   const { url } = arena[contender];
-  const requests = arena.requests[operation];
-  return (amount: number): Promise<LoadResult> => load({ url, requests, connections, seconds: 120, amount });
+  return async (amount: number): Promise<LoadResult> =>
+    load({ url, requests: await arena.requests(operation), connections, seconds: 120, amount });
 }
 
-function requestsOf(drafts: Awaited<ReturnType<typeof makeDrafts>>, data: string): Arena['requests'] {
-  const authorization = `Bearer ${drafts.token}`;
+function createRequests(drafts: Awaited<ReturnType<typeof makeDrafts>>, data: string): Arena['requests'] {
   const body = `{"data":${data},"files":{}}`;
   const paths = [...drafts.codes].map(([formId, code]) => ({ path: `/form/v1/forms/${formId}/data`, code }));
-  return {
-    PUT: paths.map(({ path }) => ({
-      method: 'PUT',
-      path,
-      headers: { authorization, 'content-type': 'application/json' },
-      body,
-    })),
-    GET: paths.map(({ path, code }) => ({ method: 'GET', path, headers: { authorization, 'x-form-code': code } })),
+  return async (operation) => {
+    const authorization = `Bearer ${await drafts.token()}`;
+    return paths.map(({ path, code }) =>
+      operation === 'PUT'
+        ? { method: 'PUT', path, headers: { authorization, 'content-type': 'application/json' }, body }
+        : { method: 'GET', path, headers: { authorization, 'x-form-code': code } },
+    );
   };
 }
 

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { type Contender, forkContender, serviceContender } from './contender.ts';
+import { createTokens } from './forms-drafts.ts';
 import { compareSteady, steadyLoad } from './latency.ts';
 import { type Load, load, median } from './load.ts';
 import { measureRounds } from './rounds.ts';
@@ -21,7 +22,12 @@ const slices = Number(process.env.BENCH_SLICES || 20);
 const compared = (process.env.BENCH_COMPARE || 'proxy,forms').split(',');
 const thisCheckout = join(import.meta.dirname, '../..');
 
-type Service = Contender & { url: string; requests: Load['requests']; connections: number };
+interface Service extends Contender {
+  url: string;
+  /** Returns the requests, with an access token that does not expire during a turn. */
+  requests(): Promise<Load['requests']>;
+  connections: number;
+}
 type Operation = 'proxy GET' | 'forms PUT' | 'forms GET';
 
 /** One version's services under load. */
@@ -78,7 +84,7 @@ async function startProxy(checkout: string): Promise<World> {
   }));
   const contender = serviceContender('token handler', world.handler.metricsUrl);
   return {
-    service: () => ({ ...contender, url: world.url, requests, connections: 50 }),
+    service: () => ({ ...contender, url: world.url, requests: async () => requests, connections: 50 }),
     async close() {
       await world.close();
       await upstream.close();
@@ -100,25 +106,27 @@ async function startForms(checkout: string): Promise<World> {
   const formgate = createFormgate({ port: 0, directory, fresh: false, help: false, urnPrefix: 'urn:example' }, silent);
   const { publicUrl, forms } = await formgate.start();
   await stopWaitingForDisk(forms.databaseUrl);
-  const { token, codes } = await makeDrafts(publicUrl, forms.databaseUrl, 100);
+  const { codes } = await makeDrafts(publicUrl, forms.databaseUrl, 100);
+  const token = createTokens(publicUrl);
   const body = JSON.stringify({
     data: { text: 'a word and another '.repeat(210), list: [1.5, true, null] },
     files: {},
   });
-  const authorization = `Bearer ${token}`;
   const paths = [...(codes as Map<string, string>)].map(([id, code]) => ({ path: `/form/v1/forms/${id}/data`, code }));
-  const put = paths.map(({ path }) => {
-    return { method: 'PUT' as const, path, headers: { authorization, 'content-type': 'application/json' }, body };
-  });
-  const get = paths.map(({ path, code }) => {
-    return { method: 'GET' as const, path, headers: { authorization, 'x-form-code': code } };
-  });
+  const requests = async (operation: Operation): Promise<Load['requests']> => {
+    const authorization = `Bearer ${await token()}`;
+    return paths.map(({ path, code }) =>
+      operation === 'forms PUT'
+        ? { method: 'PUT', path, headers: { authorization, 'content-type': 'application/json' }, body }
+        : { method: 'GET', path, headers: { authorization, 'x-form-code': code } },
+    );
+  };
   const contender = serviceContender('form service', forms.metricsUrl);
   return {
     service: (operation) => ({
       ...contender,
       url: forms.url,
-      requests: operation === 'forms PUT' ? put : get,
+      requests: () => requests(operation),
       connections: 100,
     }),
     close: formgate.stop,
@@ -140,7 +148,7 @@ async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
 async function compare(here: Service, there: Service): Promise<Ratios> {
   const runners = [here, there].map((service, index) => ({
     ...{ name: index === 0 ? 'this checkout' : 'the other', cpuSeconds: service.cpuSeconds },
-    run: (amount: number) => load({ ...service, seconds: 600, amount }),
+    run: async (amount: number) => load({ ...service, requests: await service.requests(), seconds: 600, amount }),
   }));
   const options = { title: 'versions', rounds, requests: requestsOfTurn, warmUp };
   const [own, others] = await measureRounds(runners, options);
@@ -154,9 +162,9 @@ async function compare(here: Service, there: Service): Promise<Ratios> {
 }
 
 async function compareLatency(here: Service, there: Service, rate: number): Promise<number> {
-  const steady = [here, there].map(({ url, requests, connections }) =>
-    steadyLoad({ url, requests, connections, rate }),
-  );
+  const start = async ({ url, requests, connections }: Service) =>
+    steadyLoad({ url, requests: await requests(), connections, rate });
+  const steady = [await start(here), await start(there)];
   const [own, others] = await compareSteady(steady, { slices, milliseconds: 500 });
   await Promise.all(steady.map((contender) => contender.close()));
   if (!own || !others) throw new Error('a version was not measured');
