@@ -220,6 +220,7 @@ const mayBeEmpty = new Set([
   'formgate-form-service: Ended child processes A',
   'formgate-overview: Firing alerts A',
   'formgate-overview: Failed calls A',
+  'formgate-overview: Requests refused by queues A',
   'formgate-overview: Certificates A',
   'formgate-token-handler: Token refreshes by outcome A',
   'formgate-token-handler: Refreshes that did not start A',
