@@ -125,7 +125,7 @@ export const logout: readonly Explanation[] = [
     text: 'getHasEffects: true,',
     changes: [['true', 'false']],
     kind: 'killed elsewhere',
-    why: '`every-route.test.ts` checks which GET routes respond to HEAD.',
+    why: '`audit-reference.test.ts` checks that only routes with effects have audit events.',
   },
   {
     file: 'src/token-handler/logout/routes.ts',
