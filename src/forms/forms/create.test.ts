@@ -133,6 +133,32 @@ describe('the applicant', () => {
     });
   });
 
+  it('is the caller also for what an applicant leaves out', async () => {
+    const { body } = await ask({ language: 'fr' }, 'alice');
+    const { rows } = await forms.pool.query('SELECT applicant FROM forms WHERE id = $1', [(body as { id: string }).id]);
+    expect(rows[0].applicant).toEqual({
+      addressAs: 'Alice',
+      channels: [{ channel: 'email', address: 'alice@example.com' }],
+      language: 'fr',
+    });
+    const silent = (await ask({ channels: [] }, 'alice')).body as { id: string };
+    const chosen = await forms.pool.query('SELECT applicant FROM forms WHERE id = $1', [silent.id]);
+    expect(chosen.rows[0].applicant.channels).toEqual([]);
+  });
+
+  it.each(['a@b', 'not an address', `${'x'.repeat(250)}@example.org`])(
+    'has no channel if notices could not be sent to the email address of the caller’s token (%s)',
+    async (email) => {
+      const token = await forms.tokenWith({ realmRoles: ['applicant'], claims: { name: 'Ana', email } });
+      const { status, body } = await forms.ask('POST', '', { token, body: { definitionId: 'permit' } });
+      expect(status).toBe(201);
+      const { rows } = await forms.pool.query('SELECT applicant FROM forms WHERE id = $1', [
+        (body as { id: string }).id,
+      ]);
+      expect(rows[0].applicant).toEqual({ addressAs: 'Ana', channels: [] });
+    },
+  );
+
   it('is stored with email addresses in lower case, as the notification service compares them', async () => {
     const { body } = await ask(anonymous('Mixed.Case@Example.ORG'));
     const { rows } = await forms.pool.query('SELECT applicant FROM forms WHERE id = $1', [(body as { id: string }).id]);

@@ -10,13 +10,20 @@ import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import type { NewForm } from './creation-store.ts';
-import { type Applicant, type ApplicantInput, addressAsProblem, createdView, normaliseApplicant } from './form.ts';
+import {
+  type Applicant,
+  type ApplicantInput,
+  addressAsProblem,
+  type Channel,
+  createdView,
+  normaliseApplicant,
+} from './form.ts';
 import { createClaim, type IdempotencyClaim } from './idempotency.ts';
 import { isBudgeted, noticeHashes } from './notice-budget.ts';
 import { type CreatingRole, decideCreate, requireOpenIntake } from './policy.ts';
 import { createdForm, failures } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
-import { createCreationBody, tenantQuery } from './schema.ts';
+import { channel as channelSchema, createCreationBody, tenantQuery } from './schema.ts';
 
 const collection = '/form/v1/forms';
 
@@ -55,19 +62,19 @@ export function createFormRoute(options: FormRoutesOptions): Route {
     handle: (input, request, response) =>
       // Only `prepare` gets `input`, which contains the body. The body is therefore not kept in memory while the
       // request waits for a validation or the database.
-      prepare(options, input, request, response).then(async (prepared) => {
-        const created = await createOnce(options, prepared);
-        response.locals.formId = created.id;
-        noteAudit(response, { objectId: created.id });
-        response.status(201).location(`${collection}/${created.id}`).json(created);
-      }),
+      createOnce(options, claimOf(options, input, request, response), prepare(options, input, response)).then(
+        (created) => {
+          response.locals.formId = created.id;
+          noteAudit(response, { objectId: created.id });
+          response.status(201).location(`${collection}/${created.id}`).json(created);
+        },
+      ),
   });
 }
 
 /** A form that has passed all checks except those of `countCreatable`. */
 interface Prepared {
   form: NewForm;
-  claim: IdempotencyClaim | undefined;
   caller: Caller;
   definition: FormDefinition;
 }
@@ -75,21 +82,28 @@ interface Prepared {
 type CreationBody = z.output<ReturnType<typeof createCreationBody>>;
 type CreationInput = { body: CreationBody; bodyText(name: string): string | undefined };
 
+function claimOf(
+  { secret, clock }: FormRoutesOptions,
+  { body }: CreationInput,
+  request: Request,
+  response: Response,
+): IdempotencyClaim | undefined {
+  const key = request.get('idempotency-key');
+  if (key === undefined) return undefined;
+  const { issuer, subject } = callerOf(response);
+  const route = `POST ${collection}`;
+  return createClaim(secret, key, { tenantId: tenantOf(response).id, issuer, subject, route, body, now: clock() });
+}
+
 async function prepare(
   options: FormRoutesOptions,
   { body, bodyText }: CreationInput,
-  request: Request,
   response: Response,
 ): Promise<Prepared> {
   const [caller, tenantId] = [callerOf(response), tenantOf(response).id];
   const definition = await options.access.namedDefinition(tenantId, body.definitionId);
   const role = decideCreate(caller, definition, body.applicant !== undefined);
   await options.validator.requireUsable(tenantId, definition);
-  const now = options.clock();
-  const key = request.get('idempotency-key');
-  const { issuer, subject } = caller;
-  const scope = { tenantId, issuer, subject, route: `POST ${collection}`, body, now };
-  const claim = key === undefined ? undefined : createClaim(options.secret, key, scope);
   const applicant = applicantOf(role, caller, body.applicant);
   const form: NewForm = {
     id: randomUUIDv7(),
@@ -98,9 +112,9 @@ async function prepare(
     status: body.submit ? 'Submitted' : 'Draft',
     data: bodyText('data'),
     files: bodyText('files'),
-    created: now,
-    createdBy: { id: subject, name: caller.name },
-    issuer,
+    created: options.clock(),
+    createdBy: { id: caller.subject, name: caller.name },
+    issuer: caller.issuer,
     anonymousApplicant: role === 'intake',
     forAnother: role === 'clerk',
     onePerApplicant: role === 'applicant' && definition.oneFormPerApplicant,
@@ -109,17 +123,23 @@ async function prepare(
     isBudgeted: isBudgeted(caller, role, { applicant, forAnother: role === 'clerk' }),
     addressHashes: options.addresses.hashes.all(tenantId, applicant.channels),
   };
-  return { form, claim, caller, definition };
+  return { form, caller, definition };
 }
 
 /**
- * Creates the form. A repeated request gets the first response again, even if the form could no longer be created. Only
- * created forms count towards the caller's limit.
+ * Creates the form. A repeated request gets the first response again, even if the form could no longer be created, for
+ * example because its definition was changed or removed. Only created forms count towards the caller's limit.
  */
-async function createOnce(options: FormRoutesOptions, prepared: Prepared): Promise<{ id: string }> {
-  const { form, claim } = prepared;
+async function createOnce(
+  options: FormRoutesOptions,
+  claim: IdempotencyClaim | undefined,
+  preparing: Promise<Prepared>,
+): Promise<{ id: string }> {
+  let form: NewForm;
   let uncount: () => void;
   try {
+    const prepared = await preparing;
+    form = prepared.form;
     uncount = await countCreatable(options, prepared);
   } catch (error) {
     const first = claim && (await options.findResponse(claim));
@@ -151,10 +171,16 @@ function applicantOf(role: CreatingRole, caller: Caller, given: ApplicantInput |
     const pointer = given ? '/applicant/channels' : '/applicant';
     throw invalidRequest([{ pointer, detail: 'is required of an intake application, with at least one channel' }]);
   }
-  const { email } = caller;
-  const channels = email === undefined ? [] : [{ channel: 'email' as const, address: email }];
+  // A clerk who describes an applicant describes somebody else.
+  if (given && role !== 'applicant') return normaliseApplicant(given);
   const addressAs = addressAsProblem(caller.name) === undefined ? caller.name : undefined;
-  return normaliseApplicant(given ?? { addressAs, channels });
+  return normaliseApplicant({ addressAs, channels: channelsOf(caller), ...given });
+}
+
+/** Returns the email address of the caller's token as a channel, unless notices could not be sent to it. */
+function channelsOf({ email }: Caller): Channel[] {
+  const parsed = channelSchema.safeParse({ channel: 'email', address: email });
+  return parsed.success ? [parsed.data] : [];
 }
 
 /** Creates a form. Returns the response to this request or, for a used idempotency key, to the first request. */

@@ -147,6 +147,20 @@ describe('a create with submit', () => {
     expect((await create({ definitionId: id, body, key })).text).toBe(first.text);
     expect((await create({ definitionId: id, body, key: randomUUID() })).status).toBe(400);
   });
+
+  it.each<[string, number, object]>([
+    ['permits no applicants without an account', 403, { anonymousApply: false }],
+    ['cannot be used', 409, { dataSchema: { type: 'nothing' } }],
+  ])('returns the first response to a repeat, also if the definition now %s', async (_what, status, change) => {
+    const id = `changed-${status}`;
+    await forms.define({ ...permit, id });
+    const [key, body] = [randomUUID(), { ...valid, applicant: anonymous() }];
+    const first = await create({ definitionId: id, body, key });
+    await forms.define({ ...permit, id, ...change });
+    expect((await create({ definitionId: id, body, key })).text).toBe(first.text);
+    expect((await create({ definitionId: id, body, key: randomUUID() })).status).toBe(status);
+    expect((await create({ definitionId: id, body: { ...body, submit: false }, key })).status).toBe(422);
+  });
 });
 
 describe('a large create', () => {

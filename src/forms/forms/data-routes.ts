@@ -36,8 +36,8 @@ export function readDataRoute(options: FormRoutesOptions): Route {
       200: { description: 'The form data', schema: formDataResponse, headers: etag },
       400: { description: 'An intake application sent no code' },
       403: { description: 'The caller may not read this form data, or the code is wrong, expired or used' },
-      409: { description: 'The form is locked' },
       ...formFailures,
+      409: { description: 'The form is locked, or its definition cannot be used' },
       429: { description: 'Too many wrong codes', headers: { 'Retry-After': 'Seconds until a code works again' } },
     },
     async handle({ params, query }, request, response) {
@@ -100,8 +100,10 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
       200: { description: 'The form data as saved', schema: savedDataResponse, headers: etag },
       400: { description: 'The body is invalid, or a member is missing' },
       403: { description: 'The caller may not change this form' },
-      409: { description: 'The form is locked or not a draft, or the tenant stores too much' },
       ...formFailures,
+      409: {
+        description: 'The form is locked or not a draft, its definition cannot be used, or the tenant stores too much',
+      },
       412: { description: 'The form data has changed since it was read' },
     },
     handle({ params, query, bodyText }, request, response) {

@@ -40,7 +40,10 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
     query: tenantQuery,
     body: operationBody,
     bodyLimit: smallBody,
-    headers: { 'Idempotency-Key': 'For submit: a request with the same key gets the first response for 24 hours' },
+    headers: {
+      'Idempotency-Key':
+        'For submit: a request with the same key gets the first response for 24 hours, while the form is not a draft again',
+    },
     answers: {
       200: { description: 'Done', schema: operationResponse },
       202: { description: 'The code is on its way', schema: sentCode },
@@ -49,12 +52,11 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
           'The body is invalid or, for submit, the form data is: at most 20 pointers, `truncated` if there are more',
       },
       403: { description: 'The caller may not do this with this form' },
+      ...formFailures,
       409: {
         description:
-          'The form has another status, the applicant has no channel, or the definition takes no applications now: `opens` and `closes`',
+          'The form has another status, the applicant has no channel, the definition cannot be used, or it takes no applications now: `opens` and `closes`',
       },
-      ...formFailures,
-      422: { description: 'The idempotency key was used with another body' },
       429: {
         description: 'Codes were sent too often',
         headers: { 'Retry-After': 'Seconds until another may be sent' },

@@ -239,11 +239,11 @@ describe('creating a form', () => {
     ['an intake application', people.intake, true, false, 'intake'],
     ['an intake application where accounts are required', people.intake, false, false, 'forbidden'],
     [
-      'an intake application that may also apply',
+      'an intake application with a role that may apply, which could not use the form',
       caller('k', 'intake-application', 'visitor'),
       false,
       false,
-      'applicant',
+      'forbidden',
     ],
     ['an applicant', people.creator, true, false, 'applicant'],
     ['an applicant for another person', people.creator, true, true, 'applicant'],

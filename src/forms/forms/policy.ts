@@ -76,7 +76,11 @@ function rolesOf(
   const roles = new Set<FormRole>();
   const hasOne = (names: readonly string[] | undefined) => names?.some((role) => caller.roles.has(role)) ?? false;
   if (caller.roles.has(adminRole)) roles.add('admin');
-  if (caller.roles.has(intakeRole) && form.anonymousApplicant) roles.add('intake');
+  if (caller.roles.has(intakeRole)) {
+    if (form.anonymousApplicant) roles.add('intake');
+    // An intake application acts for people without an account, whatever other roles its account has.
+    else return roles;
+  }
   const creator = isCreator(caller, form);
   if (creator) roles.add('creator');
   const clerk = hasOne(definition?.clerkRoles);
@@ -93,7 +97,7 @@ function rolesOf(
  */
 function isCreator(caller: Caller, form: Form | Tombstone): boolean {
   if (form.anonymousApplicant) return false;
-  if (!('createdBy' in form)) return !caller.roles.has(intakeRole);
+  if (!('createdBy' in form)) return true;
   return form.createdBy.id === caller.subject && form.issuer === caller.issuer;
 }
 
@@ -149,7 +153,7 @@ export type CreatingRole = 'intake' | 'applicant' | 'clerk';
 
 /**
  * Returns the role in which the caller creates a form. An intake application creates forms for applicants without an
- * account, if the definition allows it. A clerk who may also apply counts as the applicant if the request names no
+ * account, if the definition allows it, and no other forms, because it could not use them. A clerk who may also apply counts as the applicant if the request names no
  * applicant.
  */
 export function decideCreate(
@@ -159,14 +163,12 @@ export function decideCreate(
 ): CreatingRole {
   const hasOne = (names: readonly string[]) => names.some((role) => caller.roles.has(role));
   const intake = caller.roles.has(intakeRole);
-  if (intake && definition.anonymousApply) return 'intake';
+  if (intake) {
+    if (definition.anonymousApply) return 'intake';
+    throw new Problem('forbidden', 'The form definition does not permit applicants without an account.');
+  }
   const mayApply = hasOne(definition.applicantRoles);
   if (hasOne(definition.clerkRoles) && (forAnother || !mayApply)) return 'clerk';
   if (mayApply) return 'applicant';
-  throw new Problem(
-    'forbidden',
-    intake
-      ? 'The form definition does not permit applicants without an account.'
-      : 'The caller has none of the roles that may create a form of this definition.',
-  );
+  throw new Problem('forbidden', 'The caller has none of the roles that may create a form of this definition.');
 }

@@ -132,7 +132,7 @@ export const sentCode = z
 
 /** Failures that every form route can return. */
 export const failures = {
-  502: { description: 'A service of the platform failed, or the form definition is invalid' },
+  502: { description: 'A service of the platform failed' },
   503: {
     description: 'Too many requests are running, or the database or a service of the platform cannot be reached',
     headers: { 'Retry-After': 'Seconds' },
@@ -142,6 +142,7 @@ export const failures = {
 /** Failures that every route of a single form can return. */
 export const formFailures = {
   404: { description: 'There is no such form in the tenant' },
+  409: { description: 'The form definition cannot be used' },
   410: { description: 'The form was deleted' },
   ...failures,
 };

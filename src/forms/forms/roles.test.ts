@@ -129,6 +129,27 @@ describe('an intake application', () => {
     expect(coded.status).toBe(403);
   });
 
+  it('gets 403 on every row for the form of a person, whatever other roles its account has', async () => {
+    const token = await forms.tokenWith({
+      roles: ['intake-application'],
+      realmRoles: ['applicant', 'clerk', 'assessor'],
+      subject: 'alice',
+    });
+    const id = await forms.draft({ as: 'alice' });
+    const body = { data: { name: 'Ana' }, files: {} };
+    for (const [method, path, sent] of [
+      ['GET', '', undefined],
+      ['GET', '/data', undefined],
+      ['PUT', '/data', body],
+      ['POST', '', { operation: 'submit' }],
+      ['DELETE', '', undefined],
+    ] as const) {
+      expect([method, (await forms.ask(method, `/${id}${path}`, { token, body: sent })).status]).toEqual([method, 403]);
+    }
+    await forms.ask('DELETE', `/${id}`, { as: 'alice' });
+    expect((await forms.ask('DELETE', `/${id}`, { token })).status).toBe(403);
+  });
+
   it('may use forms that another intake application created', async () => {
     const id = await forms.draft();
     expect((await actions['read one'](id, 'otherIntake')).status).toBe(200);

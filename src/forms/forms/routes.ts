@@ -95,7 +95,7 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
       400: { description: 'An intake application sent no code' },
       403: { description: 'The caller may not delete this form, or the code is wrong, expired or used' },
       404: formFailures[404],
-      409: { description: 'The form is on hold, or it is not a draft' },
+      409: { description: 'The form is on hold, it is not a draft, or its definition cannot be used' },
       429: { description: 'Too many wrong codes' },
       ...failures,
     },

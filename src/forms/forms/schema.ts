@@ -23,7 +23,7 @@ const phone = z
   .regex(/^\+?(?:[\s().-]*\d){6,15}[\s().-]*$/, 'must be a telephone number')
   .max(40);
 
-const channel = z
+export const channel = z
   .discriminatedUnion('channel', [
     z.strictObject({ channel: z.literal('email'), address: email }),
     z.strictObject({ channel: z.literal('sms'), address: phone }),
@@ -59,9 +59,10 @@ const definitionId = z
 export function createCreationBody({ shape: { data, files } }: ReturnType<typeof createDataBody>) {
   return z.strictObject({
     definitionId,
-    applicant: applicant
-      .optional()
-      .meta({ description: 'Required of an intake application, with at least one channel. Default: the caller' }),
+    applicant: applicant.optional().meta({
+      description:
+        'Required of an intake application, with at least one channel. Default: the caller, also for members that an applicant leaves out',
+    }),
     data,
     files,
     submit: z
