@@ -1,6 +1,6 @@
 // Finds the properties that a data schema describes, for the paths of a UI schema, such as
 // #/properties/address/properties/city. The search follows references, combinations and conditions.
-import { isObject } from '../../service/json-value.ts';
+import { isObject, memberOf } from '../../service/json-value.ts';
 import type { SchemaObject } from './schema-tree.ts';
 import { sharedSchema } from './shared-schemas.ts';
 
@@ -48,7 +48,7 @@ function isOpen({ schema }: Place, keyword: string): boolean {
 function step({ root, schema }: Place, keyword: string, name: string | undefined): Place[] {
   const held = isObject(schema) && Object.hasOwn(schema, keyword) ? schema[keyword] : undefined;
   const isMap = name !== undefined;
-  const next = isMap ? (isObject(held) && Object.hasOwn(held, name) ? held[name] : undefined) : held;
+  const next = isMap ? (isObject(held) ? memberOf(held, name) : undefined) : held;
   if (next === undefined) return [];
   return (Array.isArray(next) ? next : [next]).map((inner: unknown) => ({ root, schema: inner }));
 }
@@ -83,7 +83,7 @@ function referred({ root, schema }: Place): Place[] {
   let found: unknown = target;
   for (const name of pathOf(fragment)) {
     const held: unknown = found;
-    found = isObject(held) && Object.hasOwn(held, name) ? held[name] : undefined;
+    found = isObject(held) ? memberOf(held, name) : undefined;
   }
   return [{ root: target, schema: found ?? true }];
 }

@@ -3,7 +3,7 @@
 // again if they do not contain the definition. This module caches only parsed definitions.
 import type { Configuration, Lookup } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
-import { isObject } from '../../service/json-value.ts';
+import { isObject, memberOf } from '../../service/json-value.ts';
 import { definitionIdPattern, type FormDefinition, parseDefinition } from './definition.ts';
 
 export type DefinitionSource = ReturnType<typeof createDefinitionSource>;
@@ -35,9 +35,7 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
     async find(tenantId: string, id: string, { permission, isChosen = false }: FindOptions) {
       if (!definitionIdPattern.test(id)) return undefined;
       const inCollection = (revision: Revision | undefined) =>
-        isObject(revision?.configuration) && Object.hasOwn(revision.configuration, id)
-          ? revision.configuration[id]
-          : undefined;
+        isObject(revision?.configuration) ? memberOf(revision.configuration, id) : undefined;
       const readCollection = async (read: Lookup) =>
         inCollection(await configuration.activeOrLatest('platform', 'form-service', { tenantId }, read));
       const readOwn = async (read: Lookup) =>

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type CastingContext, CsvError, Parser } from 'csv-parse';
 import { bodyProblem } from '../../service/http/body-bytes.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { isObject } from '../../service/json-value.ts';
+import { isObject, memberOf } from '../../service/json-value.ts';
 import { maxEntries } from './register.ts';
 
 export interface Table {
@@ -108,7 +108,7 @@ export function toCsv(entries: readonly unknown[]): string {
     if (columns.size > maxColumns) throw tooManyColumns();
   }
   const names = columns.size > 0 ? [...columns] : ['value'];
-  const lines = rows.map((row) => names.map((name) => quoted(cellOf(row[name]))).join(','));
+  const lines = rows.map((row) => names.map((name) => quoted(cellOf(memberOf(row, name)))).join(','));
   return `${[names.map((name) => quoted(cellOf(name))).join(','), ...lines].join('\r\n')}\r\n`;
 }
 

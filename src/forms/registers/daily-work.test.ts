@@ -95,6 +95,14 @@ describe('one entry', () => {
 });
 
 describe('CSV', () => {
+  it('has columns with any names, also those that every JavaScript object inherits', async () => {
+    const name = await register();
+    const { status, body } = await csv(name, '', 'value,toString,valueOf\njasper,a,\n');
+    expect([status, body]).toMatchObject([200, { changed: 1, unchanged: 1 }]);
+    const table = await ask('GET', name, '/entries', undefined, { accept: 'text/csv' });
+    expect(table.text).toBe('value,label,order,toString\r\nbanff,Banff,1,""\r\njasper,Jasper,2,a\r\n');
+  });
+
   it('is imported by key, and reports what was added, changed and unchanged', async () => {
     const name = await register();
     const { status, body } = await csv(name, '', 'value,label\njasper,Jasper Park\nhinton,Hinton\n');
@@ -203,13 +211,27 @@ describe('revisions', () => {
     expect((await ask('GET', name, '/revisions')).body).toMatchObject({ results: [{ active: true }, { entries: 2 }] });
   });
 
+  it.each([
+    '/revisions/0/changes?to=',
+    '/revisions/0/changes?to=%20',
+    '/revisions/%20',
+    '/revisions/0x0',
+    '/revisions/-1',
+  ])('have numbers: %s is 400', async (path) => {
+    const name = await register();
+    expect((await ask('GET', name, path)).status).toBe(400);
+  });
+
   it('are listed in pages', async () => {
     const name = await register();
     await ask('POST', name, '/revisions');
-    const first = (await ask('GET', name, '/revisions?top=1')).body as { results: unknown[]; page: { next: string } };
-    expect(first.results).toMatchObject([{ revision: 1 }]);
+    const first = (await ask('GET', name, '/revisions?top=1&after=')).body as {
+      results: unknown[];
+      page: { after: null; next: string };
+    };
+    expect(first).toMatchObject({ results: [{ revision: 1 }], page: { after: null, size: 1 } });
     const second = await ask('GET', name, `/revisions?top=1&after=${first.page.next}`);
-    expect(second.body).toMatchObject({ results: [{ revision: 0 }] });
+    expect(second.body).toMatchObject({ results: [{ revision: 0 }], page: { after: first.page.next } });
   });
 
   it('are all listed in shorter pages if the register is large', async () => {

@@ -1,7 +1,7 @@
 // Applies a CSV table to the entries of a register. A table that `toCsv` wrote from these entries changes nothing.
 import { bodyProblem } from '../../service/http/body-bytes.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { isObject } from '../../service/json-value.ts';
+import { isObject, memberOf } from '../../service/json-value.ts';
 import { cellOf, type Row, type Table, textOf } from './csv.ts';
 import { keyOf } from './entry-changes.ts';
 import { maxEntriesBytes, sizeOf, tooLarge } from './register.ts';
@@ -79,7 +79,7 @@ function createObjectReader(
     const fields: Fields = isObject(before) ? { ...before } : {};
     for (const [index, column] of columns.entries()) {
       const cell = row.cells[index] ?? '';
-      if (cell === cellOf(fields[column])) continue;
+      if (cell === cellOf(memberOf(fields, column))) continue;
       const value = readers[index]?.(cell, row);
       if (value === undefined) delete fields[column];
       else fields[column] = value;
@@ -94,7 +94,7 @@ function createObjectReader(
  */
 function cellReader(existing: readonly unknown[], column: string): (cell: string, row: Row) => unknown {
   const values = existing
-    .map((entry) => (isObject(entry) ? entry[column] : undefined))
+    .map((entry) => (isObject(entry) ? memberOf(entry, column) : undefined))
     .filter((value) => value != null);
   const kinds = new Set(values.map((value) => typeof value));
   const [kind] = kinds.size === 1 ? kinds : ['string'];

@@ -27,6 +27,9 @@ import { type CallContext, callContextOf } from './store.ts';
 const all = `${path}/:name/revisions`;
 const one = `${all}/:revision`;
 
+/** A page is shorter than `top` allows, because the configuration service sends the entries of each revision. */
+const revisionsOfPage = 10;
+
 const missingRevision = { description: 'There is no such register or revision' };
 
 export function revisionRoutes(options: RegisterRoutesOptions): Route[] {
@@ -60,7 +63,10 @@ function listRoute(options: RegisterRoutesOptions): Route {
     async handle({ params: { name }, query: { top, after } }, _request, response) {
       const context = callContextOf(response);
       const { latest, active } = await find(options, name, context);
-      const { results, next } = await store.revisions(name, context, { top, after });
+      const { results, next } = await store.revisions(name, context, {
+        top: Math.min(top, revisionsOfPage),
+        after: after || undefined,
+      });
       response.json({
         results: results.map(({ revision, created, lastUpdated, configuration }) => ({
           ...{ revision, created: created ?? null, lastUpdated: lastUpdated ?? null },
@@ -68,7 +74,7 @@ function listRoute(options: RegisterRoutesOptions): Route {
           latest: revision === latest?.revision,
           active: revision === active?.revision,
         })),
-        page: { next: next ?? null, size: results.length },
+        page: { after: after || null, next: next ?? null, size: results.length },
       });
     },
   });

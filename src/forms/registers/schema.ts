@@ -1,7 +1,7 @@
-// The schemas of the register API, and the descriptions of the responses that its routes share. Requests with unknown
-// members are rejected.
+// The schemas of the register API, and descriptions of responses that its routes share. Unknown members are rejected.
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
+import { numberInUrl } from '../../service/http/number-in-url.ts';
 import { entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
 
 /** The path of the register collection. */
@@ -103,7 +103,7 @@ const keyField = z
 /** A string or an object. `entryProblems` later checks this entry together with the others. */
 export const entryBody = z.union([z.string(), anyObject]).meta({ examples: [example.entries[0]] });
 
-const revision = z.coerce.number().int().nonnegative();
+const revision = numberInUrl(z.number().int().nonnegative());
 export const revisionParams = z.object({ name, revision });
 export const revisionBody = z.strictObject({ revision: z.number().int().nonnegative() });
 
@@ -214,8 +214,8 @@ export const importResponse = comparisonResponse.extend({ dryRun: z.boolean() })
 
 export const revisionsQuery = z.object({
   tenantId,
-  top: z.coerce.number().int().min(1).max(25).default(10),
-  after: z.string().max(200).optional().meta({ description: '`page.next` of the page before' }),
+  top: z.coerce.number().int().min(1).max(100).default(25).meta({ description: 'At most; a page may be shorter' }),
+  after: z.string().max(200).default('').meta({ description: '`page.next` of the page before' }),
 });
 
 const summary = z.object({
@@ -229,7 +229,7 @@ const summary = z.object({
 
 export const revisionsResponse = z.object({
   results: z.array(summary),
-  page: z.object({ next: z.string().nullable(), size: z.int() }),
+  page: z.object({ after: z.string().nullable(), next: z.string().nullable(), size: z.int() }),
 });
 
 export const revisionResponse = z.object({ revision: count, entries: entriesShape });

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
 import type { Answer } from '../../service/http/http-app.ts';
+import { numberInUrl } from '../../service/http/number-in-url.ts';
 import { cursor, jsonParameter, top } from '../page.ts';
 import type { Criteria } from './configuration.ts';
 
@@ -11,7 +12,7 @@ const namePart = z.string().regex(namePattern, 'must be 1 to 50 letters, digits,
 
 export const namespaceParams = z.object({ namespace: namePart });
 export const nameParams = z.object({ namespace: namePart, name: namePart });
-export const revisionParams = nameParams.extend({ revision: z.coerce.number().int().min(0).max(2_147_483_647) });
+export const revisionParams = nameParams.extend({ revision: numberInUrl(z.number().int().min(0).max(2_147_483_647)) });
 
 const flagParameter = z
   .string()
