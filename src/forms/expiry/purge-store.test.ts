@@ -102,7 +102,7 @@ describe('rows of the outbox', () => {
       [formId, tenant, kind, ago(age), accepted === null ? null : ago(accepted)],
     );
 
-  it('are deleted a week after their delivery, and never before it', async () => {
+  it('are deleted two days after their delivery, and never before it', async () => {
     const id = await world.add();
     await add(id, 'subscribe', { age: 3 * day, accepted: 2 * day });
     await add(id, 'form-created', { age: 3 * day, accepted: 2 * day - 1 });
