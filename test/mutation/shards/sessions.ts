@@ -41,8 +41,11 @@ export const sessionShards: Readonly<Record<string, Shard>> = {
   },
   'session-routes': {
     modules: [`${sessions}/routes.ts`, `${sessions}/store.ts`],
-    tests: [`${sessions}/routes.test.ts`],
-    needsPostgres: true,
+    tests: [
+      `${sessions}/list-outcomes.test.ts`,
+      `${sessions}/end-outcomes.test.ts`,
+      `${sessions}/store-connection.test.ts`,
+    ],
   },
   'redis-store': {
     modules: [`${sessions}/redis-store.ts`, `${sessions}/redis-indexes.ts`],
