@@ -77,6 +77,14 @@ describe('a person who lists sessions', () => {
     expect(idsOf(await routes.list(own))).toEqual([own.session.handle]);
   });
 
+  it('costs the store no further read of the session of the cookie', async () => {
+    const own = await routes.world.open();
+    const live = await sessions.see(own.request());
+    await routes.restart({ seenSession: seenSession({ see: () => live }) });
+    sessions.read = unavailable;
+    expect(idsOf(await routes.list(own))).toEqual([own.session.handle]);
+  });
+
   it('gets 401 if the session has ended since the request began, and no CSRF cookie', async () => {
     const own = await routes.world.open();
     const live = await sessions.see(own.request());

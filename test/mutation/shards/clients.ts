@@ -52,7 +52,6 @@ export const clientShards: Readonly<Record<string, Shard>> = {
   },
   'client-routes': {
     modules: [`${clients}/clients.ts`, `${clients}/routes.ts`],
-    tests: [`${clients}/routes.test.ts`, `${clients}/provided-clients.test.ts`],
-    needsPostgres: true,
+    tests: [`${clients}/route-outcomes.test.ts`, `${clients}/clients.test.ts`],
   },
 };
