@@ -185,6 +185,7 @@ export function deleteSessionRoute(options: SessionRouteOptions): Route {
     guards: callerGuards(options),
     params: sessionParams,
     query: sessionQuery,
+    headers: { 'X-XSRF-TOKEN': 'Repeats the cookie XSRF-TOKEN; needed with the session cookie' },
     answers: {
       200: { description: 'Ended', schema: deletion },
       ...refusals,
