@@ -7,11 +7,18 @@ import { createTestDatabase, type TestDatabase } from '../../../test/support/pos
 import { PlatformError } from '../../platform/platform-error.ts';
 import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
+import { productVersion } from '../../service/operations/product-version.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createLeftoverClients } from './leftover-clients.ts';
 import type { ProviderRegistration } from './provider-registration.ts';
-import { sealToken } from './registration.ts';
+import {
+  openRegistration,
+  type Registration,
+  registrationColumns,
+  sealRegistration,
+  sealToken,
+} from './registration.ts';
 import { startUpkeep, type UpkeepPace } from './upkeep.ts';
 
 const minute = 60_000;
@@ -344,6 +351,46 @@ describe('the housekeeping', () => {
     expect(sealed.map(({ key }) => key).sort()).toEqual(['k2', 'k3']);
     const age = await metrics.registry.getSingleMetric('formgate_key_ring_current_key_age_seconds')?.get();
     expect(age?.values).toMatchObject([{ value: 0 }]);
+  });
+
+  it('seals the secrets of a registration with the current key, which stays readable', async () => {
+    const registration = {
+      tenantId,
+      oidcClientId: 'oidc-1',
+      clientSecret: 'a secret',
+      registrationAccessToken: 'a token',
+    };
+    const { clientSecret, registrationAccessToken } = sealRegistration(rings.old, registration as Registration);
+    await pool.query(
+      `INSERT INTO client_registrations (tenant_id, client_id, realm, oidc_client_id, client_secret,
+         registration_access_token, registration_client_uri, redirect_uris, registered_at)
+       VALUES ($1, 'web', 'demo', 'oidc-1', $2, $3, '', '[]', $4)`,
+      [tenantId, clientSecret, registrationAccessToken, at()],
+    );
+    start();
+    await hasLogged('secrets encrypted with the current key');
+    const [stored] = await rows('client_registrations', registrationColumns);
+    expect(stored).toMatchObject({ revision: 1, clientSecret: expect.stringMatching(/^k2\./) });
+    expect(openRegistration(createKeyRing(keyOf('k2', 2)), stored)).toMatchObject(registration);
+  });
+
+  it('removes the oldest quarantined rows of a tenant with more than 1,000, which the log says', async () => {
+    await pool.query(
+      `INSERT INTO client_events (id, tenant_id, name, payload, created, not_before)
+       SELECT gen_random_uuid(), $1, 'x', '{}', $2, 'infinity' FROM generate_series(1, 1002)`,
+      [tenantId, at()],
+    );
+    await pool.query(
+      `INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
+       SELECT 'client-event', id::text, tenant_id, '{}', 'service-refused', '', created, created, 10, $1
+       FROM client_events`,
+      [productVersion()],
+    );
+    start();
+    const removal = 'oldest quarantined work of registrations removed';
+    await hasLogged(removal);
+    expect(linesWith(removal)).toMatchObject([{ level: 'warn', removed: 2 }]);
+    expect(await rows('client_events')).toHaveLength(1_000);
   });
 
   it('runs at the start and each hour: it records the key, and forgets leftovers after 90 days', async () => {
