@@ -52,8 +52,8 @@ export const scriptedTenant: Guard = callTenant({ byId });
 export interface Reply {
   status: number;
   headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: the tests state the expected shape
-  body: any;
+  /** A list, or a problem with a type and perhaps errors. */
+  body: { id: string; tenant?: unknown }[] & { type?: string; errors?: unknown[] };
 }
 
 export async function ask(url: string, init: RequestInit = {}): Promise<Reply> {
