@@ -1,6 +1,7 @@
 // Explains for each survivor (a change of the code that no test noticed) why it does no harm. mutation.test.ts compares
 // this list with the results.
 import { auth } from './explanations/auth.ts';
+import { clientRoutes } from './explanations/client-routes.ts';
 import { clients } from './explanations/clients.ts';
 import type { Explanation } from './explanations/explanation.ts';
 import { forms } from './explanations/forms.ts';
@@ -8,6 +9,7 @@ import { logout } from './explanations/logout.ts';
 import { proxiedBodies } from './explanations/proxied-bodies.ts';
 import { proxiedRequest } from './explanations/proxied-request.ts';
 import { service } from './explanations/service.ts';
+import { sessionRoutes } from './explanations/session-routes.ts';
 import { sessions } from './explanations/sessions.ts';
 import { signIn } from './explanations/sign-in.ts';
 import { targetRules } from './explanations/target-rules.ts';
@@ -22,7 +24,9 @@ export const explanations: readonly Explanation[] = [
   ...proxiedBodies,
   ...proxiedRequest,
   ...sessions,
+  ...sessionRoutes,
   ...logout,
   ...signIn,
   ...clients,
+  ...clientRoutes,
 ];

@@ -196,32 +196,6 @@ export const clients: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/clients/leftover-store.ts',
-    text: '...registrations.map((row) => () => saveRegistration(pool, keys, openRegistration(keys, row), 0)),',
-    changes: [['() => saveRegistration(pool, keys, openRegistration(keys, row), 0)', '() => undefined']],
-    kind: 'killed elsewhere',
-    why: '`registration-store.test.ts` tests that registrations are sealed again after a rotation.',
-  },
-  {
-    file: 'src/token-handler/clients/leftover-store.ts',
-    text: '`SELECT ${registrationColumns} FROM client_registrations',
-    changes: [
-      [
-        '`SELECT ${registrationColumns} FROM client_registrations WHERE NOT starts_with(client_secret, $1) OR NOT starts_with(registration_access_token, $1) LIMIT 1000`',
-        '``',
-      ],
-    ],
-    kind: 'killed elsewhere',
-    why: '`registration-store.test.ts` tests that registrations are sealed again after a rotation.',
-  },
-  {
-    file: 'src/token-handler/clients/leftover-store.ts',
-    text: '...registrations.map((row) => () => saveRegistration(pool, keys, openRegistration(keys, row), 0)),',
-    changes: [['(row) => () => saveRegistration(pool, keys, openRegistration(keys, row), 0)', '() => undefined']],
-    kind: 'killed elsewhere',
-    why: '`registration-store.test.ts` tests that registrations are sealed again after a rotation.',
-  },
-  {
-    file: 'src/token-handler/clients/leftover-store.ts',
     text: 'if (!(error instanceof KeyRingError)) throw error;',
     changes: [['!(error instanceof KeyRingError)', 'false']],
     kind: 'second barrier',
