@@ -40,11 +40,11 @@ export const signInShards: Readonly<Record<string, Shard>> = {
   'sign-in-routes': {
     modules: [`${signIn}/routes.ts`, `${signIn}/sign-ins.ts`],
     tests: [
-      `${signIn}/asked-parameters.test.ts`,
-      `${signIn}/sign-in-flow.test.ts`,
-      `${signIn}/sign-in-outcomes.test.ts`,
+      `${signIn}/auth-route.test.ts`,
+      `${signIn}/callback-route.test.ts`,
+      `${signIn}/refused-callback.test.ts`,
+      `${signIn}/sign-ins.test.ts`,
     ],
-    needsPostgres: true,
   },
   logout: {
     modules: [
