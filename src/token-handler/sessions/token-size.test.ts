@@ -1,5 +1,5 @@
 // Tests which token sets are too large for a session: by their tokens, and by the names of roles in them.
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type TokenSet, tokenSetOf } from './session.ts';
 import { areTokensTooLarge, mostTokenSetSize, sessionCacheLimits, TokensTooLarge } from './token-size.ts';
 
@@ -48,6 +48,28 @@ describe('tokens are too large for a session', () => {
     expect(areTokensTooLarge({ access_token: jwt({ resource_access: { [client]: { roles } } }) })).toBe(true);
     const plain = jwt({ resource_access: { ['c'.repeat(20)]: { roles } } });
     expect(areTokensTooLarge({ access_token: plain })).toBe(false);
+  });
+});
+
+describe('what is too large is refused before it takes more memory', () => {
+  afterEach(() => void vi.restoreAllMocks());
+  const token = jwt({ sub: 'ana', padding: 'p'.repeat(30_000) });
+
+  it.each([
+    ['new tokens', { access_token: token, refresh_token: token }, undefined],
+    ['a token and one that a refresh keeps', { access_token: token }, { idToken: token } as TokenSet],
+  ])('%s are not decoded', (_what, response, previous) => {
+    const parse = vi.spyOn(JSON, 'parse');
+    expect(areTokensTooLarge(response, previous)).toBe(true);
+    expect(parse).not.toHaveBeenCalled();
+  });
+
+  it('role names are not written as JSON', () => {
+    const roles = Array.from({ length: 1_000 }, () => 'a');
+    const access = jwt({ resource_access: { ['c'.repeat(100)]: { roles } } });
+    const stringify = vi.spyOn(JSON, 'stringify');
+    expect(areTokensTooLarge({ access_token: access })).toBe(true);
+    expect(stringify).not.toHaveBeenCalled();
   });
 });
 
