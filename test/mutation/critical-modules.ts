@@ -16,9 +16,12 @@ const criticalFolders = [
   'src/forms/expiry',
 ];
 const criticalFiles = [
+  'src/platform/document-budget.ts',
   'src/service/http/cookie-header.ts',
   'src/service/http/cross-origin.ts',
+  'src/service/http/uncompressed-responses.ts',
   'src/service/same-text.ts',
+  'src/service/storable-text.ts',
   'src/forms/forms/access.ts',
   'src/forms/forms/policy.ts',
   'src/forms/registers/policy.ts',

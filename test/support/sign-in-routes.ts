@@ -1,5 +1,5 @@
-// The routes for sign-in and its callback with scripted modules: a test sets what each module returns, and reads what it
-// was called with. Attempts and their cookies are real, and a map replaces the store.
+// The routes for sign-in and its callback with scripted modules: a test sets what each module returns, and reads what
+// it was called with. Attempts and their cookies are real, and a map replaces the store.
 import { createKeyRing } from '../../src/service/keys/key-ring.ts';
 import type { Client } from '../../src/token-handler/clients/client.ts';
 import type { Registration } from '../../src/token-handler/clients/registration.ts';

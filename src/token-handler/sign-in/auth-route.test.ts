@@ -1,5 +1,5 @@
-// Tests how the route that starts a sign-in presents the outcomes of the modules that it calls, which are scripted. Tests
-// with an identity provider are in sign-in-flow.test.ts and asked-parameters.test.ts.
+// Tests how the route that starts a sign-in presents the outcomes of the modules that it calls, which are scripted.
+// Tests with an identity provider are in sign-in-flow.test.ts and asked-parameters.test.ts.
 import * as oidc from 'openid-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sendRaw } from '../../../test/support/raw-http.ts';

@@ -1,5 +1,5 @@
-// Tests what a person gets if a sign-in takes too long, or the identity provider refuses it or fails. The modules that the
-// routes call are scripted.
+// Tests what a person gets if a sign-in takes too long, or the identity provider refuses it or fails. The modules that
+// the routes call are scripted.
 import * as oidc from 'openid-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type SignInRoutes, signInCallback, startSignInRoutes } from '../../../test/support/sign-in-routes.ts';

@@ -1,5 +1,5 @@
-// Tests that the modules for sign-in and logout share what they need: the store of the sessions, the keys, the clock and
-// the metrics. Sessions are in memory; the identity provider is scripted.
+// Tests that the modules for sign-in and logout share what they need: the store of the sessions, the keys, the clock
+// and the metrics. Sessions are in memory; the identity provider is scripted.
 import { generateKeyPair, SignJWT } from 'jose';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';

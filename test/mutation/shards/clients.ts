@@ -31,9 +31,14 @@ export const clientShards: Readonly<Record<string, Shard>> = {
     tests: [
       `${clients}/background-tasks.test.ts`,
       `${clients}/catalog-rules.test.ts`,
+      `${clients}/client-document.test.ts`,
       `${clients}/maintained-client-rules.test.ts`,
       `${clients}/registration.test.ts`,
     ],
+  },
+  'issued-credentials': {
+    modules: [`${clients}/issued-credentials.ts`],
+    tests: [`${clients}/issued-credentials.test.ts`],
   },
   registrations: {
     modules: [`${clients}/provided-clients.ts`, `${clients}/provider-registration.ts`],

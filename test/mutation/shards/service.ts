@@ -1,4 +1,5 @@
-// The shards of the modules for bearer tokens, the keys of identity providers and the key ring.
+// The shards of the modules for bearer tokens, the keys of identity providers, the key ring, and limits on received
+// data.
 import type { Shard } from './shard.ts';
 
 const auth = 'src/service/auth';
@@ -16,5 +17,19 @@ export const serviceShards: Readonly<Record<string, Shard>> = {
   'identity-provider': {
     modules: [`${auth}/identity-provider.ts`, `${auth}/identity-provider-watch.ts`],
     tests: [`${auth}/identity-provider-rules.test.ts`],
+  },
+  'received-data': {
+    modules: [
+      'src/platform/document-budget.ts',
+      'src/service/http/uncompressed-responses.ts',
+      'src/service/storable-text.ts',
+      `${auth}/token-roles.ts`,
+    ],
+    tests: [
+      'src/platform/document-budget-limits.test.ts',
+      'src/service/http/uncompressed-responses.test.ts',
+      'src/service/storable-text.test.ts',
+      `${auth}/token-roles.test.ts`,
+    ],
   },
 };
