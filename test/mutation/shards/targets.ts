@@ -25,17 +25,11 @@ export const targetShards: Readonly<Record<string, Shard>> = {
   },
   proxy: {
     modules: [`${targets}/proxied-request.ts`, `${targets}/proxy-options.ts`],
-    tests: [`${targets}/proxied-request-rules.test.ts`],
+    tests: [`${targets}/proxied-request-events.test.ts`, `${targets}/proxied-request-rules.test.ts`],
   },
   'target-routes': {
     modules: [`${targets}/routes.ts`, `${targets}/targets.ts`],
-    tests: [
-      `${targets}/routes.test.ts`,
-      `${targets}/limit.test.ts`,
-      `${targets}/proxy-outcome.test.ts`,
-      `${targets}/sharing.test.ts`,
-    ],
-    needsPostgres: true,
+    tests: [`${targets}/target-modules.test.ts`],
   },
   bodies: {
     modules: [`${targets}/bodies.ts`, `${targets}/body-memory.ts`],
