@@ -153,8 +153,8 @@ export type CreatingRole = 'intake' | 'applicant' | 'clerk';
 
 /**
  * Returns the role in which the caller creates a form. An intake application creates forms for applicants without an
- * account, if the definition allows it, and no other forms, because it could not use them. A clerk who may also apply counts as the applicant if the request names no
- * applicant.
+ * account, if the definition allows it, and no other forms, because it could not use them. A clerk who may also apply
+ * counts as the applicant if the request names no applicant.
  */
 export function decideCreate(
   caller: Caller,
