@@ -38,6 +38,20 @@ test('without checks.enabled, the chart has no such hook', async () => {
   expect(objects.filter(({ metadata }) => metadata.name.includes('config-check'))).toEqual([]);
 });
 
+test('the check can have its own variables and mounts', async () => {
+  const extraEnv = [{ name: 'ONLY_CHECK', value: 'yes' }];
+  const pods = {
+    extraEnv,
+    extraVolumes: [{ name: 'scratch', emptyDir: {} }],
+    extraVolumeMounts: [{ name: 'scratch', mountPath: '/scratch' }],
+  };
+  const { spec } = jobPod(await render(helm, { files, set: { 'checks.pods': pods } }));
+  for (const container of spec.containers) {
+    expect(container.env).toContainEqual(extraEnv[0]);
+    expect(container).toMatchObject({ volumeMounts: expect.arrayContaining(pods.extraVolumeMounts) });
+  }
+});
+
 test('every object of the check is a hook, and is made before the Job', () => {
   expect(all.filter(({ metadata }) => metadata.name.startsWith(name))).toEqual(hooks);
   expect(hooks.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort()).toEqual(

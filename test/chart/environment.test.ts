@@ -42,7 +42,7 @@ function environmentOf({ env = [] }: Container): Record<string, string> {
 }
 
 /** Variables that Node itself reads, and variables that extended-values.yaml adds. */
-const ofNode = ['NODE_EXTRA_CA_CERTS', 'HTTPS_PROXY', 'PROXY_PASSWORD'];
+const ofNode = ['NODE_EXTRA_CA_CERTS', 'REGION', 'PROXY_PASSWORD'];
 
 const [helm = ''] = helms();
 

@@ -43,6 +43,12 @@ describe('the metrics port is open to the pods that scrape', () => {
   });
 });
 
+test('the metrics port is open to another agent, whatever the name of its label', async () => {
+  const labels = { app: 'vmagent' };
+  for (const from of Object.values(await scrapers({ ...ownScrapes, 'networkPolicy.monitoring.podLabels': labels })))
+    expect(from).toEqual([{ namespaceSelector: {}, podSelector: { matchLabels: labels } }]);
+});
+
 test('the metrics port is closed to all pods if the chart creates neither', async () => {
   expect(await scrapers({ 'serviceMonitor.enabled': false, 'prometheusRule.enabled': false })).toEqual({});
 });

@@ -37,6 +37,25 @@ describe('by default, the chart leaves out', () => {
   });
 });
 
+test('the labels of the chart win over common labels, because selectors use them', async () => {
+  const own = { 'app.kubernetes.io/name': 'permits', 'app.kubernetes.io/part-of': 'permits', team: 'forms' };
+  const objects = await rendered({ commonLabels: own });
+  const labels = objects.map(({ metadata }) => (metadata as { labels?: Record<string, string> }).labels ?? {});
+  for (const each of labels)
+    expect(each).toMatchObject({
+      'app.kubernetes.io/name': 'formgate',
+      'app.kubernetes.io/part-of': 'formgate',
+      team: 'forms',
+    });
+});
+
+test('no ingress controller may call the services while nothing says that there is one', async () => {
+  const traefik = async (set: Record<string, unknown>) =>
+    JSON.stringify((await rendered(set)).filter(({ kind }) => kind === 'NetworkPolicy')).includes('traefik');
+  expect(await traefik({})).toBe(false);
+  expect(await traefik({ 'ingress.enabled': true, 'ingress.preset': 'traefik' })).toBe(true);
+});
+
 describe('by default, the chart contains', () => {
   test.each([
     ['NetworkPolicy', { 'networkPolicy.enabled': false }],
@@ -515,6 +534,30 @@ describe('invalid values', () => {
       { 'reconciler.resources': { requests: { cpu: 1 }, limits: { cpu: '900m', memory: '1Gi' } } },
       'reconciler.resources: the request for cpu (1) is above its limit (900m)',
     ],
+    [
+      'a scrape that may take longer than the interval',
+      { 'serviceMonitor.enabled': true, 'serviceMonitor.interval': '5s' },
+      'serviceMonitor.scrapeTimeout: 10s is longer than the interval 5s',
+    ],
+    [
+      'a certificate of Redis that would have no effect',
+      {
+        'redis.url': { value: '', existingSecret: { name: '' } },
+        'redis.sentinels': ['[fd00::1]:26379'],
+        'redis.tls.ca': '-----BEGIN CERTIFICATE-----',
+      },
+      'redis.tls: set enabled',
+    ],
+    ['a volume of the chart', { 'pods.extraVolumes': [{ name: 'tmp', emptyDir: {} }] }, 'the chart has a volume tmp'],
+    [
+      'a certificate that the chart sets',
+      {
+        'caCertificates.configMap': 'ca',
+        'pods.extraEnv': [{ name: 'NODE_EXTRA_CA_CERTS', value: '/ca' }],
+      },
+      'the chart or forms.env sets NODE_EXTRA_CA_CERTS',
+    ],
+    ['a name that no Service may have', { fullnameOverride: '1form' }, 'Kubernetes permits no Service named 1form'],
     [
       'a further variable that the chart sets',
       { 'tokenHandler.pods.extraEnv': [{ name: 'KEY_RING', value: 'a' }] },

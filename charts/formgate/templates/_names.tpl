@@ -26,16 +26,14 @@ a dict with the keys a and b.
 {{- printf "%s-%s" (include "formgate.fullname" .root) .component -}}
 {{- end -}}
 
-{{/* Labels of every object: root */}}
+{{/* Labels of every object. commonLabels cannot override those of the chart, because selectors use them: root */}}
 {{- define "formgate.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
-app.kubernetes.io/part-of: formgate
-app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-{{ include "formgate.instanceLabels" . }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $fixed := fromYaml (include "formgate.instanceLabels" .) -}}
+{{- $_ := set $fixed "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") -}}
+{{- $_ := set $fixed "app.kubernetes.io/part-of" "formgate" -}}
+{{- $_ := set $fixed "app.kubernetes.io/managed-by" .Release.Service -}}
+{{- $_ := set $fixed "app.kubernetes.io/version" .Chart.AppVersion -}}
+{{- toYaml (merge $fixed .Values.commonLabels) -}}
 {{- end -}}
 
 {{/* Labels that select all pods of a release: root */}}

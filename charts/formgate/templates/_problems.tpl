@@ -41,6 +41,8 @@
 {{- $ofSentinels := or .sentinelUsername .sentinelPassword.value .sentinelPassword.existingSecret.name -}}
 {{- if and $bundled (or $credentials $ofSentinels .tls.enabled .tls.ca) -}}
 {{- $problems = append $problems "redis: bundled.enabled provides Redis with its own password and without TLS; remove username, password, sentinelUsername, sentinelPassword and tls" -}}
+{{- else if and .tls.ca (not .tls.enabled) (or .sentinels .clusterNodes) -}}
+{{- $problems = append $problems "redis.tls: set enabled, or remove ca" -}}
 {{- else if and $ofSentinels (not .sentinels) -}}
 {{- $problems = append $problems "redis.sentinels: set the Sentinels, or remove sentinelUsername and sentinelPassword" -}}
 {{- end -}}
@@ -111,11 +113,27 @@
 {{- end -}}
 {{- $settings := fromJson (include "formgate.podSettings" (dict "root" $ "values" $own)) -}}
 {{- $set := concat (keys (fromYaml (include (printf "formgate.environment.%s" $part) $))) (keys (get (fromYaml (include "formgate.secretSources" $)) $part | default dict)) (keys $own.env) -}}
+{{- if $values.caCertificates.configMap -}}
+{{- $set = append $set "NODE_EXTRA_CA_CERTS" -}}
+{{- end -}}
+{{- range $settings.extraVolumes -}}
+{{- if has .name (list "tmp" "ca" "seed") -}}
+{{- $problems = append $problems (printf "%s.pods.extraVolumes: the chart has a volume %s; choose another name" $part .name) -}}
+{{- end -}}
+{{- end -}}
 {{- range $settings.extraEnv -}}
 {{- if has .name $set -}}
 {{- $problems = append $problems (printf "%s.pods.extraEnv: the chart or %s.env sets %s" $part $part .name) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- with .Values.serviceMonitor -}}
+{{- if and .enabled (gt (include "formgate.seconds" .scrapeTimeout | float64) (include "formgate.seconds" .interval | float64)) -}}
+{{- $problems = append $problems (printf "serviceMonitor.scrapeTimeout: %s is longer than the interval %s" .scrapeTimeout .interval) -}}
+{{- end -}}
+{{- end -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" (include "formgate.fullname" .)) -}}
+{{- $problems = append $problems (printf "fullnameOverride: set a name of lower-case letters, digits and hyphens that begins with a letter; Kubernetes permits no Service named %s" (include "formgate.fullname" .)) -}}
 {{- end -}}
 {{- /* Check only if Helm is connected to a cluster. Otherwise, as in `helm template`, the cluster's APIs are unknown. */ -}}
 {{- if and .Values.serviceMonitor.enabled (lookup "v1" "ServiceAccount" .Release.Namespace "default") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
@@ -135,6 +153,16 @@
 {{- if $problems -}}
 {{- fail (printf "invalid values:\n  - %s" (join "\n  - " (uniq $problems))) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Converts a duration of Prometheus, such as 1m30s or 500ms, to seconds: the duration */}}
+{{- define "formgate.seconds" -}}
+{{- $units := dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 "d" 86400.0 "w" 604800.0 "y" 31536000.0 -}}
+{{- $seconds := 0.0 -}}
+{{- range regexFindAll "[0-9]+(ms|[smhdwy])" . -1 -}}
+{{- $seconds = addf $seconds (mulf (regexFind "^[0-9]+" . | float64) (get $units (regexFind "[a-z]+$" .))) -}}
+{{- end -}}
+{{- $seconds -}}
 {{- end -}}
 
 {{/* Converts a quantity such as 250m, 1.5 or 512Mi to a number, to compare it with others: the quantity */}}
