@@ -5,6 +5,7 @@ import type { Dispatcher } from 'undici';
 import { HttpAgent } from '../../platform/http-agent.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
 import { isUnconnected } from '../../platform/platform-error.ts';
+import { ownCallHeaders } from '../../service/http/own-calls.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { findProblemType, type ProblemSlug } from '../../service/http/problem-types.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
@@ -133,6 +134,7 @@ function headersOf({ headers = {}, body, context }: ApiCall, token: string | und
     // address of the applicant's browser.
     'x-forwarded-for': forwarded.address === 'unknown' ? undefined : forwarded.address,
     ...scopeHeaders(scope),
+    ...ownCallHeaders,
   };
   return Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined));
 }

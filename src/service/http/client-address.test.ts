@@ -1,8 +1,10 @@
 // Tests how client addresses are normalised, and which proxies may state the client's address.
+import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressOf, createTrust, networkOf } from './client-address.ts';
+import { addressOf, createForwarded, createTrust, networkOf } from './client-address.ts';
+import { ownCallHeaders } from './own-calls.ts';
 
 describe('the network of an address', () => {
   it.each([
@@ -46,6 +48,23 @@ describe('the network of an address', () => {
         expect(isIP(addressOf(withPort) ?? '')).not.toBe(0);
       }),
     );
+  });
+});
+
+describe('a call of this process to itself', () => {
+  const called = (headers: Record<string, string>) => {
+    const request = { headers: { 'x-forwarded-for': '192.0.2.7', ...headers }, socket: { remoteAddress: '127.0.0.1' } };
+    return createForwarded(['10.0.0.0/8'])(request as unknown as IncomingMessage).address;
+  };
+
+  it('passes on the address of the client, even if the machine itself is not a trusted proxy', () => {
+    expect(called(ownCallHeaders)).toBe('192.0.2.7');
+  });
+
+  it('is not confused with the call of another process on the machine', () => {
+    for (const value of ['', 'guessed', `${Object.values(ownCallHeaders)[0]}x`])
+      expect(called({ 'x-formgate-own-call': value })).toBe('127.0.0.1');
+    expect(called({})).toBe('127.0.0.1');
   });
 });
 

@@ -3,6 +3,7 @@
 // the rightmost address in X-Forwarded-For that does not belong to a trusted proxy.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
+import { isOwnCall } from './own-calls.ts';
 
 /** Matches `[IPv6]`, `[IPv6]:port` and `IPv4:port`. */
 const withBracketsOrPort = /^(?:\[([^\]]*)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/;
@@ -120,7 +121,10 @@ export function createForwarded(proxies: TrustedProxies): (request: IncomingMess
   };
 }
 
-/** Returns the rightmost address of X-Forwarded-For that does not belong to a trusted proxy. */
+/**
+ * Returns the rightmost address of X-Forwarded-For that does not belong to a trusted proxy. A call of this process itself
+ * passes on the address that it has found in this way.
+ */
 function clientAddress({ headers, socket }: IncomingMessage, trust: Trust): string {
   let address = socket.remoteAddress ?? '';
   const list = headers['x-forwarded-for'];
@@ -129,6 +133,7 @@ function clientAddress({ headers, socket }: IncomingMessage, trust: Trust): stri
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '');
+  if (isOwnCall({ headers })) return written.pop() ?? address;
   for (let hop = 0; written.length > 0 && trust(address, hop); hop += 1) address = written.pop() as string;
   return address;
 }

@@ -20,6 +20,7 @@ import {
 import { requestEnd } from '../tracing/request-span.ts';
 import { startRequest } from '../tracing/tracing.ts';
 import { createForwarded, createTrust, type Forwarded, type TrustedProxies } from './client-address.ts';
+import { isOwnCall } from './own-calls.ts';
 
 declare global {
   namespace Express {
@@ -117,7 +118,7 @@ function scopeOf(givenId: string | undefined, traceparent: string | undefined): 
 function givenId({ headers, socket }: IncomingMessage, trust: ReturnType<typeof createTrust>): string | undefined {
   const id = headers['x-request-id'];
   if (typeof id !== 'string' || !requestIdPattern.test(id)) return undefined;
-  return trust(socket.remoteAddress ?? '', 0) ? id : undefined;
+  return trust(socket.remoteAddress ?? '', 0) || isOwnCall({ headers }) ? id : undefined;
 }
 
 /**
