@@ -108,6 +108,13 @@ describe('a client', () => {
     ['a scope with a quotation mark', { scope: ['a"b'] }, 'scope'],
     ['a landing address with another host', { successRedirectUrl: '//evil.example' }, 'successRedirectUrl'],
     ['a landing address with a backslash', { successRedirectUrl: '/\\evil.example' }, 'successRedirectUrl'],
+    [
+      'a landing address of more than 2,000 characters',
+      { failureRedirectUrl: `/${'a'.repeat(2_000)}` },
+      'failureRedirectUrl',
+    ],
+    ['an identity provider hint of more than 200 characters', { idpHint: 'a'.repeat(201) }, 'idpHint'],
+    ['scopes of more than 2,000 characters', { scope: ['a'.repeat(1_000), 'b'.repeat(1_000)] }, 'scope'],
     ['a landing address with a space', { successRedirectUrl: '/a b' }, 'successRedirectUrl'],
     ['a landing address with a control character', { successRedirectUrl: '/a\u0001b' }, 'successRedirectUrl'],
     ['an empty landing address', { successRedirectUrl: '' }, 'successRedirectUrl'],

@@ -60,14 +60,22 @@ const id = z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, s
 
 const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
 const optionalText = optional(z.string());
+/**
+ * Maximum length of addresses and hints. They are part of the address of the identity provider to which a browser is
+ * sent, and a landing page is also stored with each session.
+ */
+const longestAddress = 2_000;
 const scopes = z
   .union([z.string().transform((text) => text.split(' ')), z.array(z.string())])
   .nullish()
   .transform((items) => [...new Set(['openid', ...(items ?? []).filter((item) => item !== '')])])
   // Accepts the characters that scope names may have (RFC 6749 section 3.3).
+  .refine((items) => items.join(' ').length <= longestAddress, `must have at most ${longestAddress} characters`)
   .refine((items) => items.every((item) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(item)), 'must contain scope names only');
 
-const landing = optional(z.string().refine(isLanding, 'must be a path, or an http or https URL without credentials'));
+const landing = optional(
+  z.string().max(longestAddress).refine(isLanding, 'must be a path, or an http or https URL without credentials'),
+);
 
 function clientSchema({ urnPrefix }: ClientRules) {
   return z.object({
@@ -88,10 +96,12 @@ function clientSchema({ urnPrefix }: ClientRules) {
       .boolean()
       .nullish()
       .transform((value) => value ?? false),
-    authCallbackUrl: optional(z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })),
+    authCallbackUrl: optional(
+      z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).max(longestAddress),
+    ),
     scope: scopes,
     prompt: optional(z.enum(['none', 'login', 'consent', 'select_account'])),
-    idpHint: optionalText,
+    idpHint: optional(z.string().max(200)),
     successRedirectUrl: landing,
     failureRedirectUrl: landing,
   });

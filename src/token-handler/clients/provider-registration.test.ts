@@ -353,8 +353,15 @@ describe('a registered client', () => {
 
   it('is not changed at another host', async () => {
     const elsewhere = { ...stored(), registrationClientUri: 'https://evil.example/clients/oidc-1' };
-    await expect(registration.change(elsewhere, metadata)).rejects.toBeInstanceOf(TypeError);
+    expect(await registration.change(elsewhere, metadata)).toEqual({ kind: 'lost' });
     expect(lines()).toEqual([]);
+  });
+
+  it('keeps its address if a response moves it to another host', async () => {
+    const body = { ...fresh(), registration_client_uri: 'https://evil.example/x', redirect_uris: redirectUris };
+    const kept = { ...renewed(), registrationClientUri: stored().registrationClientUri, redirectUris };
+    expect(await change({ [put]: { status: 200, body } })).toMatchObject({ kind: 'changed', client: kept });
+    expect(await change({ [put]: { status: 500 }, [get]: { status: 200, body } })).toMatchObject({ client: kept });
   });
 
   it.each([

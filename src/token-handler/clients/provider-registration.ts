@@ -71,7 +71,7 @@ export function createProviderRegistration(options: ProviderRegistrationOptions)
   };
   return {
     register: (...asked) => counted(register(options, ...asked)),
-    change: (...asked) => counted(change(manage, ...asked)),
+    change: (...asked) => counted(change(manage, options.addresses, ...asked)),
     async remove(client) {
       if (!isReachable(options.addresses, client)) return 'refused';
       const { status } = await manage('DELETE', client);
@@ -180,11 +180,17 @@ function createManagement({ addresses, agent, timeout }: ProviderRegistrationOpt
     });
 }
 
-async function change(manage: Manage, client: StoredRegistration, metadata: ClientMetadata): Promise<ChangeOutcome> {
+async function change(
+  manage: Manage,
+  addresses: ProviderAddresses,
+  client: StoredRegistration,
+  metadata: ClientMetadata,
+): Promise<ChangeOutcome> {
+  if (!isReachable(addresses, client)) return { kind: 'lost' };
   const credentials = { client_id: client.oidcClientId, client_secret: client.clientSecret };
   const { status, body } = await attempt(manage, 'PUT', client, { ...metadata, ...credentials });
   const { redirect_uris: redirectUris } = metadata;
-  const changed = readClient(client, status, body);
+  const changed = readClient(addresses, client, status, body);
   if (changed) return { kind: 'changed', client: { ...changed.client, redirectUris } };
   if (status === 400 || status === 403 || status === 422) return { kind: 'refused', code: errorCode(body) };
   if (isGone(status)) return { kind: status === 401 ? 'lost' : 'gone' };
@@ -192,7 +198,7 @@ async function change(manage: Manage, client: StoredRegistration, metadata: Clie
   // changed.
   const read = await attempt(manage, 'GET', client);
   if (isGone(read.status)) return { kind: read.status === 401 ? 'lost' : 'gone' };
-  const present = readClient(client, read.status, read.body);
+  const present = readClient(addresses, client, read.status, read.body);
   if (!present) return { kind: 'failed' };
   const isChanged = new Set(present.redirectUris).symmetricDifference(new Set(redirectUris)).size === 0;
   // In Keycloak, a registration access token can be used only once. The read may therefore have replaced the token too.
@@ -221,16 +227,22 @@ function parseJson(body: string): unknown {
   }
 }
 
-/** Returns the client and the redirect URIs from a response, or undefined if the response describes no client. */
-function readClient(client: StoredRegistration, status: number, body: unknown) {
+/**
+ * Returns the client and the redirect URIs from a response, or undefined if the response describes no client. Keeps the
+ * present URI of the client if the response has one that does not belong to the identity provider.
+ */
+function readClient(addresses: ProviderAddresses, client: StoredRegistration, status: number, body: unknown) {
   const { data } = changedSchema.safeParse(body);
   if (!isSuccess(status) || !data) return undefined;
+  const { registration_client_uri: uri = client.registrationClientUri } = data;
   return {
     client: {
       ...client,
       clientSecret: data.client_secret ?? client.clientSecret,
       registrationAccessToken: data.registration_access_token ?? client.registrationAccessToken,
-      registrationClientUri: data.registration_client_uri ?? client.registrationClientUri,
+      registrationClientUri: isReachable(addresses, { ...client, registrationClientUri: uri })
+        ? uri
+        : client.registrationClientUri,
     },
     redirectUris: data.redirect_uris,
   };

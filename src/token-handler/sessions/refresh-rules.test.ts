@@ -211,6 +211,17 @@ describe('a request whose access token has expired', () => {
     expect(loads).toBe(3);
   });
 
+  it('causes one token request if the identity provider issues tokens that have already expired', async () => {
+    const response = { access_token: 'new', refresh_token: 'next', expires_in: 0 };
+    world.refresh = async () => ({ kind: 'refreshed', response });
+    const found = await openFound(expired());
+    for (let nth = 0; nth < 3; nth += 1) {
+      const refused = { slug: 'unavailable', detail: expect.stringContaining('expired') };
+      await expect(refresher.accessToken(found)).rejects.toMatchObject(refused);
+    }
+    expect(world.presented).toHaveLength(1);
+  });
+
   it('joins the refresh that is running', async () => {
     const found = await openFound(expired());
     refresher.begin(found);

@@ -22,7 +22,7 @@ export interface RefresherOptions extends Omit<AttemptOptions, 'sessions' | 'que
 }
 
 interface Pause {
-  reason: 'unused' | 'client-refused';
+  reason: 'unused' | 'client-refused' | 'short-lived';
   /** End of the pause, in milliseconds since 1970. */
   until: number;
 }
@@ -111,6 +111,8 @@ export class Refresher {
       const outcome = await this.#attempts.run(found);
       if (outcome?.kind === 'unused') this.#pause(handle, 'unused', outcome.retryAfter);
       if (outcome?.kind === 'client-refused') this.#pause(handle, 'client-refused');
+      // Without a pause, one request would refresh again and again until its deadline.
+      if (outcome?.kind === 'refreshed' && outcome.response.expires_in === 0) this.#pause(handle, 'short-lived');
     });
   }
 
@@ -148,13 +150,15 @@ export class Refresher {
    * when the identity provider responds again, or when an administrator has registered the client again.
    */
   #noNewToken({ reason, until }: Pause): Problem {
-    const detail =
-      reason === 'unused'
-        ? 'The identity provider cannot be reached at the moment.'
-        : 'The identity provider no longer accepts this client: an administrator has to register it again.';
-    return unavailable(detail, Math.ceil((until - this.#now()) / 1_000));
+    return unavailable(details[reason], Math.ceil((until - this.#now()) / 1_000));
   }
 }
+
+const details: Record<Pause['reason'], string> = {
+  unused: 'The identity provider cannot be reached at the moment.',
+  'client-refused': 'The identity provider no longer accepts this client: an administrator has to register it again.',
+  'short-lived': 'The identity provider issued an access token that has already expired.',
+};
 
 /** If work is already running for `key`, returns its promise. Otherwise starts `work`. */
 function shared<T>(running: Map<string, Promise<T>>, key: string, work: () => Promise<T>): Promise<T> {

@@ -61,6 +61,14 @@ export async function saveSession(request: Request): Promise<void> {
     Object.assign(request, { session: undefined });
     throw error;
   }
+  // express-session does not notice the save of a session that `regenerate` made, and would save it again at the end of
+  // the response: for the store's default lifetime, and even if the session has ended in the meantime.
+  const { session: saved } = request;
+  const save = (done?: (error?: unknown) => void) => {
+    done?.();
+    return saved;
+  };
+  Object.defineProperty(saved, 'save', { value: save, configurable: true });
 }
 
 /** Deletes the session's record and the browser's session cookie. */
