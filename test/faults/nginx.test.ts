@@ -61,8 +61,15 @@ describe('the nginx of docs/frontends.md', () => {
 
   it('forwards paths of the token handler under /v1, with the host and the address of the client', async () => {
     const { url, headers } = await ask('/token-handler/targets/forms/a%20b?c=d', {
-      headers: { 'X-Forwarded-For': '192.0.2.1', 'X-PLATFORM-TENANT': 'another' },
+      headers: {
+        'X-Forwarded-For': '192.0.2.1',
+        'X-Forwarded-Host': 'evil.example',
+        'X-Request-Id': 'chosen-by-the-browser',
+        'X-PLATFORM-TENANT': 'another',
+      },
     });
+    expect(headers['x-forwarded-host']).toBe(`127.0.0.1:${port}`);
+    expect(headers['x-request-id']).toMatch(/^[0-9a-f]{32}$/);
     expect(url).toBe('/token-handler/v1/targets/forms/a%20b?c=d');
     expect(headers).toMatchObject({ host: `127.0.0.1:${port}`, 'x-forwarded-proto': 'http' });
     // The X-Forwarded-For and tenant headers that the client sent do not reach the token handler.
