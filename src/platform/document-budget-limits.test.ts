@@ -53,8 +53,9 @@ describe('documents for a cache', () => {
     for (const share of ['a', 'b', 'c', 'd', 'e']) await fetchSize(64 * mib, share);
     await expect(fetchSize(1, 'f')).rejects.toMatchObject(refused);
     now += 1_000;
-    await fetchSize(20 * mib, 'f');
-    await expect(fetchSize(1, 'g')).rejects.toMatchObject(refused);
+    await fetchSize(19 * mib, 'f');
+    await fetchSize(mib, 'g');
+    await expect(fetchSize(1, 'h')).rejects.toMatchObject(refused);
   });
 
   it('of the platform are not limited', async () => {
@@ -69,7 +70,8 @@ describe('documents that are not cached', () => {
     await readSize(128 * mib);
     await expect(readSize(100)).rejects.toMatchObject(refused);
     now += 1_000;
-    expect(await readSize(16 * mib)).toHaveLength(8 * mib - 12);
+    expect(await readSize(15 * mib)).toHaveLength(7.5 * mib - 12);
+    await readSize(mib);
     await expect(readSize(100)).rejects.toMatchObject(refused);
   });
 
@@ -176,5 +178,6 @@ describe('the estimated memory', () => {
     const commas = ','.repeat(267_907);
     expect(exceedsMemory(`${brackets}${commas}${' '.repeat(13)}`)).toBe(false);
     expect(exceedsMemory(`${brackets}${commas}${' '.repeat(14)}`)).toBe(true);
+    expect(exceedsMemory(`${' '.repeat(12)}${brackets}${commas},`)).toBe(true);
   });
 });

@@ -108,6 +108,12 @@ describe('a request for a target', () => {
     expect(await samples('formgate_upstream_connections')).toEqual([]);
   });
 
+  it('is counted under the name of its target only if the operator wants that', async () => {
+    const ask = await serve({ METRICS_TARGETS: 'off' });
+    await ask();
+    expect(await samples('formgate_proxied_requests_total')).toEqual([{ target: '', outcome: 'succeeded', value: 1 }]);
+  });
+
   it.each<[string, number, Record<string, string>, string]>([
     ['without a session', 401, { cookie: '' }, 'GET'],
     ['on the domain of another tenant', 401, { 'x-tenant': 'other' }, 'GET'],

@@ -133,4 +133,24 @@ export const service: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'the result of a schema that has reported an issue is not used.',
   },
+  {
+    file: 'src/platform/document-budget.ts',
+    text: 'if (json.length * (bytesOf.object + 2) < documentMemory) return false;',
+    changes: [
+      ['json.length * (bytesOf.object + 2) < documentMemory', 'false'],
+      ['json.length * (bytesOf.object + 2) < documentMemory', 'json.length * (bytesOf.object + 2) <= documentMemory'],
+    ],
+    kind: 'performance only',
+    why: 'a shortcut for short texts, for which the loop gives the same result.',
+  },
+  {
+    file: 'src/platform/document-budget.ts',
+    text: 'for (let at = 0; at < json.length && bytes <= documentMemory; at += 1) {',
+    changes: [
+      ['at < json.length', 'at <= json.length'],
+      ['bytes <= documentMemory', 'true'],
+    ],
+    kind: 'performance only',
+    why: 'the number of bytes only grows, and there is no character after the last one: the loop only ends later or earlier.',
+  },
 ];
