@@ -1,4 +1,4 @@
-// Tests that the intake application counts its calls to the form service for the applicant, whatever proxies are trusted.
+// Tests that the form service counts calls of the intake application for the applicant, whatever proxies are trusted.
 
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -122,8 +122,8 @@ export function createForwarded(proxies: TrustedProxies): (request: IncomingMess
 }
 
 /**
- * Returns the rightmost address of X-Forwarded-For that does not belong to a trusted proxy. A call of this process itself
- * passes on the address that it has found in this way.
+ * Returns the rightmost address of X-Forwarded-For that does not belong to a trusted proxy. A call of this process to
+ * itself passes on the address that it has found in this way.
  */
 function clientAddress({ headers, socket }: IncomingMessage, trust: Trust): string {
   let address = socket.remoteAddress ?? '';

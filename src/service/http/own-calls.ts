@@ -1,6 +1,6 @@
-// Recognises the calls that a process makes to itself. The intake application calls the form service of its own process,
-// and passes on the address of the applicant and the request id. These must not depend on TRUSTED_PROXIES, which lists the
-// proxies in front of the service.
+// Recognises the calls that a process makes to itself. The intake application calls the form service of its own
+// process, and passes on the address of the applicant and the request id. These must not depend on TRUSTED_PROXIES,
+// which lists the proxies in front of the service.
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isSameText } from '../same-text.ts';
