@@ -179,9 +179,14 @@ function applicantOf(role: CreatingRole, caller: Caller, given: ApplicantInput |
 
 /** Returns the email address of the caller's token as a channel, unless notices could not be sent to it. */
 function channelsOf({ email }: Caller): Channel[] {
-  const parsed = channelSchema.safeParse({ channel: 'email', address: email });
-  return parsed.success ? [parsed.data] : [];
+  if (email === undefined) return [];
+  const channel = { channel: 'email' as const, address: email };
+  // Unlike the address in a request, that of an account may be internationalised (RFC 6531).
+  return channelSchema.safeParse(channel).success || isInternational(email) ? [channel] : [];
 }
+
+const isInternational = (address: string) =>
+  address.length <= 254 && /[^\0-\x7f]/.test(address) && /^[^\s@"]+@[^\s@]+\.[^\s@.]+$/.test(address);
 
 /** Creates a form. Returns the response to this request or, for a used idempotency key, to the first request. */
 async function create(
