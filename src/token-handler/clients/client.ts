@@ -61,16 +61,16 @@ const id = z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, s
 const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
 const optionalText = optional(z.string());
 /**
- * Maximum length of addresses and hints. They are part of the address of the identity provider to which a browser is
- * sent, and a landing page is also stored with each session.
+ * Maximum length of addresses and of all scopes together. They are part of the address to which a browser is sent.
+ * Each session stores landing pages too.
  */
 const longestAddress = 2_000;
 const scopes = z
   .union([z.string().transform((text) => text.split(' ')), z.array(z.string())])
   .nullish()
   .transform((items) => [...new Set(['openid', ...(items ?? []).filter((item) => item !== '')])])
-  // Accepts the characters that scope names may have (RFC 6749 section 3.3).
   .refine((items) => items.join(' ').length <= longestAddress, `must have at most ${longestAddress} characters`)
+  // Accepts the characters that scope names may have (RFC 6749 section 3.3).
   .refine((items) => items.every((item) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(item)), 'must contain scope names only');
 
 const landing = optional(

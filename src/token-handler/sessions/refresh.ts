@@ -112,7 +112,7 @@ export class Refresher {
       if (outcome?.kind === 'unused') this.#pause(handle, 'unused', outcome.retryAfter);
       if (outcome?.kind === 'client-refused') this.#pause(handle, 'client-refused');
       // Without a pause, one request would refresh again and again until its deadline.
-      if (outcome?.kind === 'refreshed' && outcome.response.expires_in === 0) this.#pause(handle, 'short-lived');
+      if (outcome?.kind === 'refreshed' && (outcome.response.expires_in ?? 1) < 1) this.#pause(handle, 'short-lived');
     });
   }
 
