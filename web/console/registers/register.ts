@@ -105,7 +105,7 @@ export function importRequest(register: string, csv: string, query: ImportOption
 export const revisionsRequest = (name: string, after?: string): ApiRequest => ({
   target,
   path: path`/form/v1/registers/${name}/revisions`,
-  query: { top: 20, after },
+  query: { after },
 });
 
 export const keepRequest = (name: string): ApiRequest => ({
