@@ -8,6 +8,7 @@ import { type Dispatcher, type DispatcherPace, startDispatcher } from '../../src
 import { createFileService } from '../../src/forms/outbox/files.ts';
 import { createOutboxMetrics } from '../../src/forms/outbox/metrics.ts';
 import { createOutboxStore } from '../../src/forms/outbox/store.ts';
+import { createSubscribeNow, type SubscribeNow } from '../../src/forms/outbox/subscribe-now.ts';
 import { createEvents } from '../../src/platform/events.ts';
 import { HttpAgent } from '../../src/platform/http-agent.ts';
 import { createPlatformClient } from '../../src/platform/http-client.ts';
@@ -33,6 +34,7 @@ export interface TestDispatcherOptions {
 
 export interface TestDispatcher extends Dispatcher {
   metrics: Metrics;
+  subscribeNow: SubscribeNow;
 }
 
 /** Short pauses: milliseconds instead of the seconds in production. */
@@ -92,6 +94,7 @@ export function startTestDispatcher(options: TestDispatcherOptions): TestDispatc
   });
   return {
     metrics,
+    subscribeNow: createSubscribeNow({ store, deliver, clock, callTimeout: 10_000 }),
     nudge: dispatcher.nudge,
     async stop() {
       await dispatcher.stop();

@@ -60,6 +60,50 @@ describe('a code', () => {
   });
 });
 
+describe('a code of a form whose subscriber the notification service has lost', () => {
+  const unknown = (rejection?: string) =>
+    new PlatformError('notifications', 'rejected', { upstreamStatus: 404, rejection });
+
+  it('is sent once the applicant is subscribed again, and counts once', async () => {
+    const form = await world.addForm();
+    const { send, service, counted } = world.createVerification({
+      subscribeNow: async (formId, lost) => `${formId} again, not ${lost}`,
+    });
+    service.onSend = async ({ subscriberId }) => {
+      if (subscriberId === form.subscriberId) throw unknown('subscriber not found');
+    };
+    await send({ form });
+    expect(service.sent).toMatchObject([
+      { subscriberId: form.subscriberId },
+      { subscriberId: `${form.id} again, not ${form.subscriberId}` },
+    ]);
+    expect([counted, await sends(form)]).toEqual([['sent'], 1]);
+  });
+
+  it.each<[string, PlatformError, PlatformError | undefined, number]>([
+    ['a 404 of a proxy says nothing about the subscriber', unknown(), undefined, 1],
+    ['the applicant is subscribed again only once', unknown('no'), undefined, 2],
+    [
+      'a subscription whose outcome is unknown is no send',
+      unknown('no'),
+      new PlatformError('notifications', 'timeout'),
+      1,
+    ],
+  ])('is not sent, and does not count: %s', async (_what, sending, subscribing, calls) => {
+    const form = await world.addForm();
+    const { send, service, counted } = world.createVerification({
+      async subscribeNow() {
+        if (subscribing) throw subscribing;
+        return 'another';
+      },
+    });
+    service.onSend = () => Promise.reject(sending);
+    await expect(send({ form })).rejects.toBe(subscribing ?? sending);
+    expect(service.sent).toHaveLength(calls);
+    expect([counted, await sends(form)]).toEqual([['not-sent'], 0]);
+  });
+});
+
 describe('the channel of a code', () => {
   it.each<[string, string[], string[] | undefined, string]>([
     ['email, if the service does not say what it serves', ['email', 'sms'], undefined, 'email'],

@@ -152,10 +152,17 @@ async function sendReserved(
   refund: () => Promise<void>,
 ): Promise<void> {
   let isCalled = false;
-  try {
-    const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
+  const send = async (subscriberId: string) => {
     isCalled = true;
     await sendCode(options, form, { subscriberId, ...to });
+  };
+  try {
+    const subscriberId = form.subscriberId ?? (await options.subscribeNow(form.id));
+    await send(subscriberId).catch(async (error: unknown) => {
+      if (!isSubscriberUnknown(error)) throw error;
+      isCalled = false;
+      await send(await options.subscribeNow(form.id, subscriberId));
+    });
   } catch (error) {
     options.count('not-sent');
     if (!isCalled || !mayHaveSent(error)) await refund();
@@ -176,6 +183,11 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
       throw new Problem('no-channel', 'The platform sends no codes to the applicant’s channel.', { cause: error });
     throw error;
   }
+}
+
+/** True if the notification service itself, and not a proxy, responded that it has no such subscriber. */
+function isSubscriberUnknown(error: unknown): boolean {
+  return error instanceof PlatformError && error.upstreamStatus === 404 && error.rejection !== undefined;
 }
 
 /**

@@ -8,6 +8,7 @@
 import { escapeLiteral, type QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
+import { storedOrigin } from '../../service/tracing/tracing.ts';
 import type { FormStatus } from '../forms/catalogue.ts';
 import { isEventKind, type OutboxKind } from './event-catalogue.ts';
 import type { OutboxForm, OutboxRow } from './outbox.ts';
@@ -136,6 +137,17 @@ WITH claimed AS (
 )
 ${claimedSql}`;
 
+/**
+ * Unsets the subscriber of a form, if it is still $2, and writes another `subscribe` row. The rows that say whether the
+ * form's mails are limited may have been purged, so the new subscription requires `notice: due`, which every event has
+ * that may be mailed.
+ */
+const replaceSubscriberSql = `
+WITH form AS (UPDATE forms SET subscriber_id = NULL WHERE id = $1 AND subscriber_id = $2 RETURNING *)
+INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
+SELECT id, tenant_id, 'subscribe', jsonb_build_object('definitionId', definition_id, 'noticeSuppressed', true), $3, $3, $4, $5
+FROM form`;
+
 const endOf = (now: Date, milliseconds: number) => new Date(now.getTime() + milliseconds);
 
 /**
@@ -152,7 +164,7 @@ GROUP BY kind`;
 export type OutboxStore = ReturnType<typeof createOutboxStore>;
 
 /** The functions of the store that the dispatcher needs. */
-export type DispatchedStore = Omit<OutboxStore, 'claimSubscribe' | 'findSubscriber'>;
+export type DispatchedStore = Omit<OutboxStore, 'claimSubscribe' | 'findSubscriber' | 'replaceSubscriber'>;
 
 export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles }: OutboxStoreOptions) {
   /**
@@ -194,6 +206,10 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
       const sql = 'SELECT subscriber_id AS id FROM forms WHERE id = $1';
       const { rows } = await pool.query<{ id: string | null }>(sql, [formId]);
       return rows[0] ? (rows[0].id ?? undefined) : null;
+    },
+    /** Has a form subscribed again whose subscriber `lost` the notification service does not know any more. */
+    async replaceSubscriber(formId: string, lost: string, now: Date): Promise<void> {
+      await pool.query(replaceSubscriberSql, [formId, lost, now, ...storedOrigin()]);
     },
     /** Marks rows as accepted. The call can be repeated. See {@link acceptSql}. */
     async accept(rows: readonly AcceptedRow[], now: Date): Promise<void> {

@@ -10,13 +10,14 @@ import type { Deliver } from './delivery.ts';
 import type { ClaimedRow, OutboxStore } from './store.ts';
 
 /**
- * Returns the id of the form's subscriber. Throws `gone` if the form was deleted, `no-channel` if the applicant has no
+ * Returns the id of the form's subscriber. `lost` is the id of a subscriber that the notification service does not know
+ * any more, for example after it was restored from a backup: the applicant is then subscribed again. Throws `gone` if the form was deleted, `no-channel` if the applicant has no
  * channel, `unavailable` if another process is still subscribing the applicant, or PlatformError.
  */
-export type SubscribeNow = (formId: string) => Promise<string>;
+export type SubscribeNow = (formId: string, lost?: string) => Promise<string>;
 
 export interface SubscribeNowOptions {
-  store: Pick<OutboxStore, 'claimSubscribe' | 'findSubscriber' | 'accept' | 'fail'>;
+  store: Pick<OutboxStore, 'claimSubscribe' | 'findSubscriber' | 'replaceSubscriber' | 'accept' | 'fail'>;
   deliver: Deliver;
   clock: Clock;
   /** Milliseconds after which a call of a platform client fails (PLATFORM_TIMEOUT). */
@@ -30,7 +31,8 @@ const retry = 1_000;
 
 export function createSubscribeNow(options: SubscribeNowOptions): SubscribeNow {
   const { store, clock, callTimeout } = options;
-  return async (formId) => {
+  return async (formId, lost) => {
+    if (lost) await store.replaceSubscriber(formId, lost, clock());
     // Another process may have claimed the row. Until the deadline, that process can make one call and record the
     // result.
     const deadline = performance.now() + callTimeout + 2_000;

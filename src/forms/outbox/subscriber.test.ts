@@ -1,5 +1,6 @@
 // Follows a form's subscriber from its creation to its removal. Covers every order of the form's deletion and the
 // dispatcher's deliveries. A subscriber without a form must never remain.
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
@@ -44,7 +45,7 @@ function keepSubscribers(request: { method: string; path: string; body: Record<s
   if (request.path.includes('/subscriptions')) {
     const userId = String(request.body.userId);
     const known = [...subscribers].find(([, subscriber]) => subscriber.userId === userId)?.[0];
-    const id = known ?? `s${userId.slice(-12)}`;
+    const id = known ?? randomUUID();
     if (!known) subscribers.set(id, { userId, channels: request.body.channels as unknown[] });
     const subscriber = { id, channels: subscribers.get(id)?.channels };
     return { status: 200, body: { subscriberId: id, typeId: 'form-status-updates', subscriber } };
@@ -130,6 +131,28 @@ describe('subscribe', () => {
       "SELECT facts ->> 'subscriberId' AS id FROM outbox WHERE kind = 'remove-subscriber'",
     );
     expect(rows).toEqual([{ id: 's-early' }]);
+  });
+});
+
+describe('a subscriber that the notification service has lost', () => {
+  it('is replaced by one that is removed with the form', async () => {
+    const form = await create();
+    const { subscribeNow } = start();
+    await waitUntilPending([]);
+    const [lost] = subscribers.keys();
+    subscribers.clear();
+    sink.received.length = 0;
+    const [first, second] = await Promise.all([subscribeNow(form, lost), subscribeNow(form, lost)]);
+    expect(second).toBe(first);
+    expect([...subscribers.keys()]).toEqual([first]);
+    expect(sink.received.map(({ body }) => body)).toMatchObject([
+      { channels, criteria: { context: { notice: 'due' } } },
+    ]);
+    await remove(form);
+    await waitUntilPending(['remove-subscriber']);
+    shift = quarterHour + 1_000;
+    await waitUntilPending([]);
+    expect(subscribers.size).toBe(0);
   });
 });
 
