@@ -9,6 +9,10 @@ import { codeEndings, listFiles, sourceFolders } from './source-files.ts';
 const root = join(import.meta.dirname, '../..');
 const fixtures = join(root, 'test/fixtures/import-rules');
 
+/** Checking the whole repository takes seconds, so two tests share the report. */
+let reportOfRoot: ReturnType<typeof checkImports> | undefined;
+const checkRoot = () => (reportOfRoot ??= checkImports(root));
+
 function refusedImports(tree: string): string[] {
   return listFiles(tree, sourceFolders, codeEndings).flatMap(({ path, text }) =>
     text
@@ -51,7 +55,7 @@ test('an import that the checker cannot see is reported', async () => {
 });
 
 test('the checker sees every file of code, and all their imports', async () => {
-  const report = await checkImports(root);
+  const report = await checkRoot();
   const files = listFiles(root, sourceFolders, codeEndings);
   expect(files.filter(({ path }) => path.endsWith('.tsx')).length).toBeGreaterThan(50);
   expect(report.modules.size).toBeGreaterThanOrEqual(files.length);
@@ -59,7 +63,7 @@ test('the checker sees every file of code, and all their imports', async () => {
 });
 
 test('no file of this repository breaks an import rule', async () => {
-  const { findings } = await checkImports(root);
+  const { findings } = await checkRoot();
   expect(findings).toEqual([]);
 });
 

@@ -20,7 +20,7 @@ export interface Actor {
  *
  * | kind | written by | facts besides `definitionId` |
  * | --- | --- | --- |
- * | subscribe | create, before its event; send-code, if it is lost | `noticeSuppressed` if it may apply, `subscriberId` once accepted |
+ * | subscribe | create; send-code if lost | `noticeSuppressed` if it may apply, `subscriberId` once accepted |
  * | form-created | create | `actor`, `noticeSuppressed` |
  * | form-submitted | submit; create, if it submits the form | `actor`, `noticeSuppressed` |
  * | form-unlocked, -to-draft, -archived | the operation | `actor` |
