@@ -3,8 +3,9 @@
 import { describe, expect, it } from 'vitest';
 import { addressOf, fragmentOf, hashOf } from '../../web/apply/address.ts';
 import { merge } from '../../web/apply/model/conflict.ts';
-import { defaultsOf } from '../../web/apply/model/defaults.ts';
+import { defaultsOf, newItem } from '../../web/apply/model/defaults.ts';
 import { type Place, pagesOf } from '../../web/apply/model/elements.ts';
+import { withFile, withoutFile, withoutItem } from '../../web/apply/model/files.ts';
 import {
   isObject,
   type JsonObject,
@@ -12,9 +13,11 @@ import {
   pathWithoutItem,
   pointerOf,
   valueAt,
+  withAnswer,
   withValueAt,
 } from '../../web/apply/model/json.ts';
 import { messageFor } from '../../web/apply/model/messages.ts';
+import { numberOf } from '../../web/apply/model/numbers.ts';
 import { fieldsOf, findingsFor, visiblePages } from '../../web/apply/model/questions.ts';
 import { choicesFrom, registerOf } from '../../web/apply/model/registers.ts';
 import { found } from '../../web/apply/model/search.ts';
@@ -35,7 +38,7 @@ function messagesFor(schema: JsonObject, data: unknown, language: 'en' | 'fr' = 
   const texts = textsOf(language);
   const fields = withTitles(fieldsFor(schema, uiSchema, data), texts);
   return findingsFor(data, fields, createValidator(schema, 'urn:example')).map(({ finding, field }) =>
-    field ? messageFor(finding, field, texts) : pointerOf(finding.path),
+    field || finding.path.length === 0 ? messageFor(finding, field, texts) : pointerOf(finding.path),
   );
 }
 
@@ -188,7 +191,7 @@ describe('messages', () => {
       'Enter an answer for “City”',
       'Enter an answer for “People: number 1, Name”',
     ]);
-    expect(messagesFor(schema, { ...data, age: 'x' }, 'fr')[2]).toBe('« Age » doit être un nombre entier, comme 12');
+    expect(messagesFor(schema, { ...data, age: 'x' }, 'fr')[2]).toBe('« Age » doit être un nombre entier, comme 12500');
   });
 
   it('are those of the definition where it has some', () => {
@@ -198,6 +201,34 @@ describe('messages', () => {
     );
     expect(messagesFor(own, { licence: '1' })).toEqual(['Must be three digits.']);
     expect(messagesFor(own, {})).toEqual(['Enter your licence.']);
+  });
+
+  it.each<[string, JsonObject, object, string[], string[]]>([
+    [
+      'one of two answers is missing',
+      { anyOf: [{ required: ['phone'] }, { required: ['email'] }] },
+      {},
+      ['', '/phone', '/email'],
+      ['/phone', '/email'],
+    ],
+    ['too few questions are answered', { minProperties: 2 }, { phone: '1' }, [''], []],
+    ['answers exclude each other', { not: { required: ['phone', 'email'] } }, { phone: '1', email: 'a' }, [''], []],
+    ['an answer is missing', { required: ['phone'] }, {}, [], ['/phone']],
+  ])('are those of the form as a whole if %s', (_what, more, data, ofTheForm, atFields) => {
+    const schema = object({ phone: { type: 'string' }, email: { type: 'string' } }, more);
+    const findings = createValidator(schema)(data);
+    const pointersOf = (wanted: boolean) =>
+      findings.filter(({ concernsForm }) => concernsForm === wanted).map(({ path }) => pointerOf(path));
+    expect(pointersOf(true)).toEqual(ofTheForm);
+    expect(pointersOf(false)).toEqual(ofTheForm.length > 0 ? [] : atFields);
+    const general = 'An answer is missing, or some answers do not go together. Check your answers';
+    expect(messagesFor(schema, data).includes(general)).toBe(ofTheForm.includes(''));
+  });
+
+  it('about the form as a whole are those of the definition where it has some', () => {
+    const errorMessage = { anyOf: 'Enter a phone number or an email address.' };
+    const own = object({ phone: { type: 'string' } }, { anyOf: [{ required: ['phone'] }], errorMessage });
+    expect(messagesFor(own, {})).toContain('Enter a phone number or an email address.');
   });
 
   it('exist in French for each English one', () => {
@@ -267,6 +298,63 @@ it('values are read and changed by path, and hostile names stay names', () => {
   expect(pathOf(pointerOf(['a/b', '~', 'ü %']))).toEqual(['a/b', '~', 'ü %']);
 });
 
+it('an answer that is removed leaves no empty object behind, except the root and the items of a list', () => {
+  expect(withAnswer({ a: 1, b: { c: { d: 1 } } }, ['b', 'c', 'd'], undefined)).toEqual({ a: 1 });
+  expect(withAnswer({ b: { c: { d: 1 }, e: 1 } }, ['b', 'c', 'd'], undefined)).toEqual({ b: { e: 1 } });
+  expect(withAnswer({ list: [{ a: { b: 1 } }] }, ['list', '0', 'a', 'b'], undefined)).toEqual({ list: [{}] });
+  expect(withAnswer({ a: 1 }, ['a'], undefined)).toEqual({});
+  expect(withAnswer({ b: {} }, ['b', 'c'], '')).toEqual({ b: { c: '' } });
+});
+
+it.each<[string, unknown]>([
+  ['12', 12],
+  [' -12,5 ', -12.5],
+  ['12.5', 12.5],
+  ['1.500', 1.5],
+  ['1,50', 1.5],
+  ['0,1234', 0.1234],
+  ['', undefined],
+  ['50,000', '50,000'],
+  ['1,500,000', '1,500,000'],
+  ['1 500', '1 500'],
+  ['1,5,0', '1,5,0'],
+  ['1e3', '1e3'],
+])('the number that a person types as “%s” is stored as %j', (typed, expected) => {
+  expect(numberOf(typed)).toBe(expected);
+});
+
+describe('the files of a form', () => {
+  const content = { data: { plan: 'u1', owners: [{ proof: 'u2;u3' }, { proof: 'u4' }] }, files: { a: 'u1', b: 'u2' } };
+  const files = { ...content.files, c: 'u3', d: 'u4' };
+
+  it('lose the file that another one replaces', () => {
+    const replaced = withFile({ ...content, files }, ['plan'], { urn: 'u5', name: 'a', isMultiple: false });
+    expect(replaced).toMatchObject({ data: { plan: 'u5' }, files: { a: 'u5', b: 'u2', c: 'u3', d: 'u4' } });
+  });
+
+  it('keep the files of a question that takes several, under names of their own', () => {
+    const added = withFile({ ...content, files }, ['plan'], { urn: 'u5', name: 'a', isMultiple: true });
+    expect(added).toMatchObject({ data: { plan: 'u1;u5' }, files: { a: 'u1', 'a (2)': 'u5' } });
+  });
+
+  it('lose those of an item that is removed', () => {
+    expect(withoutItem({ ...content, files }, ['owners'], 0)).toEqual({
+      data: { plan: 'u1', owners: [{ proof: 'u4' }] },
+      files: { a: 'u1', d: 'u4' },
+    });
+    const one = { data: { owners: [{ proof: 'u2' }] }, files };
+    expect(withoutItem(one, ['owners'], 0)).toEqual({ data: {}, files: { a: 'u1', c: 'u3', d: 'u4' } });
+    expect(withoutItem(one, ['absent'], 0)).toEqual(one);
+  });
+
+  it('lose the one that is removed', () => {
+    expect(withoutFile({ data: { o: { plan: 'u1' } }, files }, ['o', 'plan'], 'u1')).toEqual({
+      data: {},
+      files: { b: 'u2', c: 'u3', d: 'u4' },
+    });
+  });
+});
+
 it('the paths of a list follow its items after one was removed, and nothing is left of that one', () => {
   const after = (pointer: string) => pathWithoutItem(pathOf(pointer), pathOf('/a/list'), 1)?.join('/');
   expect(['/a/list/0/x', '/a/list/1/x', '/a/list/2/x', '/a/list/10/2/x'].map(after)).toEqual([
@@ -281,6 +369,38 @@ it('a new draft begins with the defaults of its questions', () => {
     b: object({ c: { default: 1, type: 'integer' } }),
   });
   expect(defaultsOf({ dataSchema, uiSchema: undefined })).toEqual({ a: 'AB', b: { c: 1 } });
+});
+
+it('a new draft begins with the defaults of questions that other defaults show', () => {
+  const names = ['third', 'second', 'first'];
+  const dataSchema = object(Object.fromEntries(names.map((name) => [name, { type: 'boolean', default: true }])));
+  const shownIf = (scope: string) => ({
+    rule: { effect: 'SHOW', condition: { scope: `#/properties/${scope}`, schema: { const: true } } },
+  });
+  const elements = [control('third', shownIf('second')), control('second', shownIf('first')), control('first')];
+  expect(defaultsOf({ dataSchema, uiSchema: { type: 'VerticalLayout', elements } })).toEqual({
+    first: true,
+    second: true,
+    third: true,
+  });
+});
+
+it.each<[JsonObject, unknown]>([
+  [{ type: 'string' }, ''],
+  [{ type: 'string', default: 'AB' }, 'AB'],
+  [object({ a: { type: 'string' } }), {}],
+  [
+    object({ a: { type: 'string', default: 'AB' }, b: object({ c: { type: 'integer', default: 1 } }) }),
+    { a: 'AB', b: { c: 1 } },
+  ],
+  [
+    object({ a: { type: 'string', default: 'AB' }, b: { type: 'string' } }, { default: { b: 'x' } }),
+    { a: 'AB', b: 'x' },
+  ],
+])('a new item of a list with the schema %j is %j', (items, expected) => {
+  const [list] = fieldsFor(object({ list: { type: 'array', items } }));
+  if (!list) throw new Error('The form has no list.');
+  expect(newItem(list, 1)).toEqual(expected);
 });
 
 it('addresses name tenant, definition, form and page', () => {

@@ -3,6 +3,8 @@
 import { expect, it } from 'vitest';
 import { filterOf, listRequest } from '../../web/console/forms/form-filter.ts';
 import { labelledData } from '../../web/console/forms/labelled-data.ts';
+import { cellValue, sampleOf } from '../../web/console/registers/register.ts';
+import { isTenant } from '../../web/console/session/tenant-name.ts';
 
 const dataSchema = {
   type: 'object',
@@ -47,4 +49,24 @@ it('ends for deep data, and for names that mean something to JavaScript', () => 
 it('a filter whose day is none is sent as it is, so that the service refuses it', () => {
   const { query } = listRequest(filterOf(new URLSearchParams('createdAfter=yesterday')), '');
   expect(query?.criteria).toBe('{"createDateAfter":"yesterday"}');
+});
+
+it.each([
+  ['a number, where all values of the column are numbers', [{ value: 1 }, { value: null }, {}], '5', 5],
+  ['a text, where one value of the column is a text', [{ value: 1 }, { value: 'a' }], '5', '5'],
+  ['a text, where the column has no values', [{}], '5', '5'],
+  ['the text, where it is no number', [{ value: 1 }], 'five', 'five'],
+  ['nothing, where it is empty', [{ value: 1 }], '', undefined],
+])('the cell of a new entry is %s', (_what, entries, text, expected) => {
+  expect(cellValue(text, sampleOf(entries, 'value'))).toBe(expected);
+});
+
+it.each([
+  ['banff', true],
+  ['Banff', true],
+  ['Town of Banff', true],
+  ['town-of-banff', true],
+  ['Town', false],
+])('the address names the tenant of the session with %s: %s', (asked, expected) => {
+  expect(isTenant(asked, { realm: 'banff', name: 'Town of Banff' })).toBe(expected);
 });

@@ -109,8 +109,11 @@ export function createApi(tenant: string) {
       outcomeOf(
         send(`${form(id)}/data`, { method: 'PUT', json: content, headers: { 'If-Match': etag, 'Save-Id': saveId } }),
       ),
-    submit: async (id: string, key: string): Promise<Submission> =>
-      (await send(`${form(id)}/submission`, { method: 'POST', headers: { 'Idempotency-Key': key } })).json(),
+    /** Submits the version with this ETag. Throws ApiProblem 412 if the form has another one. */
+    async submit(id: string, etag: string, key: string): Promise<Submission> {
+      const headers = { 'If-Match': etag, 'Idempotency-Key': key };
+      return (await send(`${form(id)}/submission`, { method: 'POST', headers })).json();
+    },
     async upload(id: string, file: File, signal: AbortSignal): Promise<{ urn: string; name: string }> {
       const path = `${form(id)}/files?name=${encodeURIComponent(file.name)}`;
       return (await send(path, { method: 'POST', body: file, signal })).json();

@@ -25,6 +25,8 @@ export interface FormContext {
   /** The uploads of all questions. */
   uploads: Uploads;
   change(path: Path, value: unknown): void;
+  /** Removes an item of a list, with its files, running uploads and error messages. */
+  removeItem(list: Path, index: number): void;
   /** Changes the data and the files. `work` gets the current content, which may be newer than the last rendering. */
   changeContent(work: (content: Content) => Content): void;
   /** Shows elements inside a control, such as the fields of an object. */

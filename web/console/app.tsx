@@ -9,6 +9,7 @@ import { type Session, tokenHandler } from './session/session.ts';
 import { SignedInContext } from './session/session-context.ts';
 import { type FollowedSession, useFollowedSession } from './session/session-state.ts';
 import { SignedOutPage, TenantPage, useRememberedTenant } from './session/signed-out-page.tsx';
+import { isTenant } from './session/tenant-name.ts';
 import { View } from './views.tsx';
 
 export function App() {
@@ -26,12 +27,8 @@ export function App() {
 }
 
 function isOfOtherTenant({ tenant }: Session, place: Place): boolean {
-  if (!tenant) return false;
-  const asked = place.tenant.toLowerCase();
-  return asked !== tenant.realm.toLowerCase() && asked !== kebabCase(tenant.name);
+  return tenant ? !isTenant(place.tenant, tenant) : false;
 }
-
-const kebabCase = (name: string) => name.trim().toLowerCase().replaceAll(/\s+/g, '-');
 
 function signOut(tenant: string): void {
   forgetAll();

@@ -10,7 +10,7 @@ export interface SummaryItem {
 }
 
 /**
- * Moves the focus to the list when `attempt` grows. If `attempt` is 0, the focus stays, because the person followed a
+ * Moves the focus to the list once for each attempt, when `attempt` grows. If `attempt` is 0, the focus stays, because the person followed a
  * link in the error summary of another page.
  */
 export function ErrorSummary({
@@ -24,8 +24,11 @@ export function ErrorSummary({
 }) {
   const box = useRef<HTMLDivElement>(null);
   const hasItems = items.length > 0;
+  const announced = useRef(0);
   useEffect(() => {
-    if (attempt > 0 && hasItems) box.current?.focus();
+    if (attempt === announced.current || !hasItems) return;
+    announced.current = attempt;
+    box.current?.focus();
   }, [attempt, hasItems]);
   if (!hasItems) return null;
   return (

@@ -54,6 +54,8 @@ describe('the applicant’s path', () => {
       headers: { 'if-match': etag },
     });
     expect(stale.status).toBe(412);
+    const outdated = { 'if-match': etag, 'idempotency-key': randomUUID() };
+    expect((await first.ask('POST', `/forms/${id}/submission`, { headers: outdated })).status).toBe(412);
     const key = { headers: { 'idempotency-key': randomUUID() } };
     const submitted = await second.ask('POST', `/forms/${id}/submission`, key);
     expect(submitted).toMatchObject({ status: 200, body: { id, status: 'Submitted' } });

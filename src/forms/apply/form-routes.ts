@@ -149,11 +149,15 @@ export function submissionRoute({ guards, api, cookies, hashes }: ApplyRoutesOpt
     tag: 'Intake application',
     guards: guards.forForm,
     params: formParams,
-    headers: { 'Idempotency-Key': 'Required: a UUID for the submission, the same for its retries' },
+    headers: {
+      'Idempotency-Key': 'Required: a UUID for the submission, the same for its retries',
+      'If-Match': 'The ETag of the version that the page shows. Without it, the newest version is submitted',
+    },
     answers: {
       200: { description: 'Submitted; the number is for the receipt', schema: submittedForm },
       400: { description: 'The form data is not complete: `errors` with pointers into the data' },
       ...formFailures,
+      412: { description: 'The form data was saved elsewhere since: read it, and let the applicant decide' },
     },
     async handle({ params: { formId } }, request, response) {
       const browser = cookies.browserOf(request, response);
@@ -162,7 +166,10 @@ export function submissionRoute({ guards, api, cookies, hashes }: ApplyRoutesOpt
         path: `/forms/${formId}`,
         tenantId: tenantOf(response).id,
         body: '{"operation":"submit"}',
-        headers: { 'idempotency-key': hashes.idempotencyKey(browser, requiredKey(request)) },
+        headers: {
+          'idempotency-key': hashes.idempotencyKey(browser, requiredKey(request)),
+          'if-match': request.get('if-match'),
+        },
         context: response,
       };
       const { text } = await api.call(call).catch(hideForeignForm);

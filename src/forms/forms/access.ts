@@ -120,3 +120,31 @@ export function mayUpdateData(access: FormAccess): Guard {
     },
   };
 }
+
+/**
+ * Returns the revisions that the request's If-Match allows; undefined means any revision. Throws Problem
+ * `invalid-request`.
+ */
+export function revisionsOf(request: { get(name: 'if-match'): string | undefined }): string[] | undefined {
+  const revisions = parseIfMatch(request.get('if-match'));
+  if (revisions !== null) return revisions;
+  throw invalidRequest([{ pointer: '/headers/if-match', detail: 'must be entity tags' }]);
+}
+
+/** The Problem for a request whose If-Match excludes the present revision. */
+export function stale(): Problem {
+  return new Problem('stale', 'The form data has changed since it was read.');
+}
+
+/**
+ * Returns the revisions that an If-Match header allows: undefined for any revision (no header, or `*`), null for an
+ * invalid header. Weak tags and tags of other services match no revision (RFC 9110 section 13.1.1).
+ */
+export function parseIfMatch(header: string | undefined): string[] | undefined | null {
+  const text = header?.trim();
+  if (text === undefined || text === '*') return undefined;
+  if (!/^(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*$/.test(text)) return null;
+  return [...text.matchAll(/(W\/)?"(\d{1,18})"/g)].flatMap(([, weak, revision]) =>
+    weak || !revision ? [] : [revision],
+  );
+}

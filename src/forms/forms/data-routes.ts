@@ -1,14 +1,23 @@
 // Reads and saves form data. For an intake application, a save and a read in an open session each take one statement,
 // whose conditions contain the policy (decision 0019). If the statement finds no row, further queries determine the
 // reason.
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { Findings } from '../definitions/json-schema.ts';
-import { type Authorized, codeOf, type FormRequest, formRequestOf, keepsChanging, mayUpdateData } from './access.ts';
+import {
+  type Authorized,
+  codeOf,
+  type FormRequest,
+  formRequestOf,
+  keepsChanging,
+  mayUpdateData,
+  revisionsOf,
+  stale,
+} from './access.ts';
 import { describeAction } from './catalogue.ts';
 import type { FormDataText, Save } from './data-store.ts';
-import { entityTag, parseIfMatch } from './form.ts';
+import { entityTag } from './form.ts';
 import { intakeRole, statusesOf } from './policy.ts';
 import { formDataResponse, formFailures, savedDataResponse } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
@@ -113,13 +122,6 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** Returns the revisions that If-Match allows; undefined means any revision. */
-function revisionsOf(request: Request): string[] | undefined {
-  const revisions = parseIfMatch(request.get('if-match'));
-  if (revisions !== null) return revisions;
-  throw invalidRequest([{ pointer: '/headers/if-match', detail: 'must be entity tags' }]);
-}
-
 type Sent = Pick<Save, 'data' | 'files' | 'revisions'>;
 
 async function saveFormData(
@@ -197,10 +199,6 @@ function sendFormData(response: Response, { body, revision }: FormDataText, find
 
 function problemMembers({ errors, truncated }: Findings): string {
   return `,"problems":${JSON.stringify(errors)}${truncated ? ',"truncated":true' : ''}`;
-}
-
-function stale(): Problem {
-  return new Problem('stale', 'The form data has changed since it was read.');
 }
 
 /**

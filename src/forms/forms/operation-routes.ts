@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { ExpiryDates } from '../expiry/dates.ts';
-import { type FormRequest, formRequestOf, keepsChanging } from './access.ts';
+import { type FormRequest, formRequestOf, keepsChanging, revisionsOf, stale } from './access.ts';
 import {
   describeAction,
   type FormRole,
@@ -43,6 +43,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
     headers: {
       'Idempotency-Key':
         'For submit: a request with the same key gets the first response for 24 hours, while the form is not a draft again',
+      'If-Match': 'For submit: submit only this version of the form data. Without it, the newest version is submitted',
     },
     answers: {
       200: { description: 'Done', schema: operationResponse },
@@ -57,6 +58,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
         description:
           'The form has another status, the applicant has no channel, the definition cannot be used, or it takes no applications now: `opens` and `closes`',
       },
+      412: { description: 'For submit: the form data has changed since it was read' },
       429: {
         description: 'Codes were sent too often',
         headers: { 'Retry-After': 'Seconds until another may be sent' },
@@ -123,14 +125,18 @@ function submit(options: FormRoutesOptions, formRequest: FormRequest, { req }: R
   const key = req.get('idempotency-key');
   const scope = { tenantId, issuer, subject, route: `POST /form/v1/forms/${formId}`, body: { operation: 'submit' } };
   const claim = key === undefined ? undefined : createClaim(options.secret, key, { ...scope, now: options.clock() });
-  return submitOnce(options, formRequest, claim);
+  return submitOnce(options, formRequest, claim, revisionsOf(req));
 }
 
-/** Submits the revision that was validated. If form data is saved after the validation, validates the new revision. */
+/**
+ * Submits the revision that was validated. If form data is saved after the validation, validates the new revision.
+ * Throws Problem `stale` if that is not one of `revisions`; undefined allows any.
+ */
 async function submitOnce(
   options: FormRoutesOptions,
   formRequest: FormRequest,
   claim: IdempotencyClaim | undefined,
+  revisions: readonly string[] | undefined,
 ): Promise<object> {
   const { access, forms, validator, findResponse, clock } = options;
   const { caller, tenantId, formId } = formRequest;
@@ -143,6 +149,7 @@ async function submitOnce(
     if ('first' in authorized) return authorized.first;
     const found = await forms.peek(formRequest);
     if (!found) continue;
+    if (revisions && !revisions.includes(found.revision)) throw stale();
     const definition = await access.definitionOf(authorized.form);
     requireOpenIntake(caller, definition, clock(), authorized.form);
     await validator.requireValid(formRequest, definition, found.data);

@@ -81,6 +81,23 @@ describe('submit', () => {
     expect(await events(id)).toEqual(['form-created', 'form-submitted']);
   });
 
+  it('with If-Match submits only that version, and returns 412 if the form data was changed since', async () => {
+    const id = await forms.draft();
+    const { headers: first } = await save(id, { name: 'Ana' });
+    const { headers: second } = await save(id, { name: 'Bo' });
+    const submit = (etag: string | null) =>
+      operate(id, 'submit', 'intake', { 'if-match': etag ?? '', 'idempotency-key': 'the key of one submission' });
+    expect(await submit(first.get('etag'))).toMatchObject({
+      status: 412,
+      body: { type: 'urn:formgate:problem:stale' },
+    });
+    expect(await submit('x')).toMatchObject({ status: 400, body: { errors: [{ pointer: '/headers/if-match' }] } });
+    expect(await show(id)).toMatchObject({ status: 'Draft' });
+    const done = await submit(second.get('etag'));
+    expect(done.status).toBe(200);
+    expect((await submit(first.get('etag'))).text).toBe(done.text);
+  });
+
   it('repeated with another key, by another caller or after 24 hours is 409', async () => {
     const id = await forms.draft();
     await save(id, { name: 'Ana' });

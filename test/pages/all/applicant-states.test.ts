@@ -122,6 +122,128 @@ describe('errors', () => {
   });
 });
 
+describe('answers that belong together', () => {
+  const fields = { name: 'Your name', phone: 'Phone', email: 'Email' };
+  const definition = {
+    ...simple,
+    dataSchema: {
+      type: 'object',
+      required: ['name'],
+      anyOf: [{ required: ['phone'] }, { required: ['email'] }],
+      properties: Object.fromEntries(Object.entries(fields).map(([name, title]) => [name, { type: 'string', title }])),
+    },
+    uiSchema: {
+      type: 'Categorization',
+      elements: Object.keys(fields).map((name) => ({
+        ...{ type: 'Category', label: `About ${name}` },
+        elements: [{ type: 'Control', scope: `#/properties/${name}` }],
+      })),
+    },
+  };
+
+  it('may be on several pages: the summary says that one is missing, no page before it does', async () => {
+    const { page } = await open({ definition });
+    await begin(page);
+    await page.getByLabel('Your name').fill('Ana');
+    for (const title of ['About phone', 'About email', 'Check your answers']) {
+      await next(page);
+      await page.getByRole('heading', { level: 1, name: title }).waitFor();
+    }
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.locator('.error-summary:focus').waitFor();
+    await expect
+      .poll(() => page.locator('.error-summary li').allTextContents())
+      .toContain('An answer is missing, or some answers do not go together. Check your answers');
+    await page.locator('.error-summary a', { hasText: 'Email' }).click();
+    await page.getByLabel('Email').fill('ana@example.org');
+    await next(page);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+  });
+
+  it('are an object that goes away with its last answer, so that it stays optional', async () => {
+    const contact = {
+      type: 'object',
+      title: 'Contact',
+      required: ['who'],
+      properties: { who: { title: 'Who', type: 'string' } },
+    };
+    const dataSchema = { type: 'object', properties: { ...simple.dataSchema.properties, contact } };
+    const script: ScriptedIntake = { definition: { ...simple, dataSchema } };
+    const { page } = await open(script);
+    await begin(page);
+    await page.getByLabel(/^Who/).fill('B');
+    await page.getByLabel(/^Your name/).fill('Ana');
+    await expect.poll(() => script.saved).toEqual({ data: { name: 'Ana', contact: { who: 'B' } }, files: {} });
+    await page.getByLabel(/^Who/).fill('');
+    await expect.poll(() => script.saved).toEqual({ data: { name: 'Ana' }, files: {} });
+    await next(page);
+    await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
+  });
+
+  it('are a box and the question that its tick hides, which is back without the tick', async () => {
+    const rule = { effect: 'SHOW', condition: { scope: '#/properties/same', schema: { const: false } } };
+    const script: ScriptedIntake = {
+      definition: {
+        ...simple,
+        dataSchema: {
+          properties: { same: { type: 'boolean', title: 'The same', default: false }, other: { type: 'string' } },
+        },
+        uiSchema: {
+          type: 'VerticalLayout',
+          elements: [
+            { type: 'Control', scope: '#/properties/same' },
+            { type: 'Control', scope: '#/properties/other', rule },
+          ],
+        },
+      },
+    };
+    const { page } = await open(script);
+    await begin(page);
+    await page.getByLabel(/^Other/).waitFor();
+    await page.getByLabel('The same').check();
+    await page.getByLabel(/^Other/).waitFor({ state: 'detached' });
+    await page.getByLabel('The same').uncheck();
+    await page.getByLabel(/^Other/).waitFor();
+    await expect.poll(() => script.saved).toEqual({ data: { same: false }, files: {} });
+  });
+});
+
+it('a date with a time is shown in the summary as the person entered it', async () => {
+  const dataSchema = { properties: { at: { type: 'string', format: 'date-time', title: 'Begins' } } };
+  const { page } = await open({ definition: { ...simple, dataSchema } }, { timezoneId: 'America/Edmonton' });
+  await begin(page);
+  await page.getByLabel(/^Begins/).fill('2026-05-01T14:30');
+  await next(page);
+  await page.getByText('May 1, 2026 at 14:30').waitFor();
+});
+
+it('errors follow the items of a list, and a summary that comes back does not take the focus', async () => {
+  const items = { type: 'object', required: ['who'], properties: { who: { type: 'string', title: 'Who' } } };
+  const definition = { ...simple, dataSchema: { properties: { people: { type: 'array', title: 'People', items } } } };
+  const { page } = await open({ definition });
+  await begin(page);
+  for (const name of ['', 'Bo', '']) {
+    await page.getByRole('button', { name: /^Add to: People/ }).click();
+    if (name) await page.getByLabel('Who').last().fill(name);
+  }
+  await next(page);
+  await page.locator('.error-summary:focus').waitFor();
+  const errors = () => page.locator('.error-summary a').count();
+  await expect.poll(errors).toBe(2);
+  await page.getByRole('button', { name: /^Remove People.*number 1$/ }).click();
+  await expect.poll(errors).toBe(1);
+  await expect
+    .poll(() =>
+      page.getByLabel('Who').evaluateAll((inputs) => inputs.map((input) => input.getAttribute('aria-invalid'))),
+    )
+    .toEqual([null, 'true']);
+  await page
+    .getByRole('button', { name: /^Add to: People/ })
+    .and(page.locator(':focus'))
+    .waitFor();
+});
+
 describe('a busy service', () => {
   /** Lets the first starts of a draft fail, with these headers each. Returns the idempotency keys of all starts. */
   async function failStarts(page: Page, headers: Record<string, string>[]): Promise<(string | undefined)[]> {
@@ -484,6 +606,8 @@ describe('files that are still being sent', () => {
       .toEqual(['Sending big…', 'Sending small…', 'Sending first…', 'Sending second…']);
     expect(await faultsOf(page)).toEqual([]);
     await page.getByRole('button', { name: 'Remove old' }).click();
+    await page.getByText('old was removed.').first().waitFor();
+    await page.getByRole('group', { name: 'Documents' }).locator('input[type=file]:focus').waitFor();
     for (const name of ['second', 'first', 'small']) release(name);
     await page.getByRole('button', { name: 'Remove second' }).waitFor();
     release('big');
@@ -492,7 +616,8 @@ describe('files that are still being sent', () => {
       .poll(() => script.saved)
       .toEqual({
         data: { Documents: `${urnOf('big')};${urnOf('small')}`, Plan: urnOf('second') },
-        files: Object.fromEntries(['first', 'second', 'big', 'small'].map((name) => [name, urnOf(name)])),
+        // `second` has replaced `first`, because the question takes one file.
+        files: Object.fromEntries(['second', 'big', 'small'].map((name) => [name, urnOf(name)])),
       });
   });
 

@@ -21,7 +21,9 @@ export function ChoiceControl(props: ControlProps) {
   return <LoadedChoice {...props} />;
 }
 
-function SingleBox({ parts, value, set }: ControlProps) {
+/** A box that must be ticked has no answer while it is not. Any other box is then `false`, for rules that compare it. */
+function SingleBox({ field, parts, value, set }: ControlProps) {
+  const unticked = field.place.schema.const === true ? undefined : false;
   return (
     <div class={parts.error === undefined ? 'field' : 'field has-error'}>
       <HintAndError {...parts} />
@@ -31,7 +33,7 @@ function SingleBox({ parts, value, set }: ControlProps) {
           id={parts.id}
           {...described(parts)}
           checked={value === true}
-          onChange={(event) => set(event.currentTarget.checked ? true : undefined)}
+          onChange={(event) => set(event.currentTarget.checked ? true : unticked)}
         />
         <label for={parts.id}>{parts.label}</label>
       </div>

@@ -1,5 +1,7 @@
 // A control that uploads files. The browser sends a file to the intake application, which stores it in the file
 // service.
+
+import { focusOn } from '../../shared/error-summary.tsx';
 import { described, type FieldParts, GroupedField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
 import { urnsIn, withoutFile } from '../model/files.ts';
@@ -7,10 +9,15 @@ import { isObject, type Path } from '../model/json.ts';
 import type { ControlProps } from './control-props.ts';
 
 export function FileControl({ field, parts, value, set: _set }: ControlProps) {
-  const { texts, files, allowsFiles, changeContent } = useForm();
+  const { texts, files, allowsFiles, changeContent, announce } = useForm();
   const urns = urnsIn(value);
   const props = isObject(field.options.componentProps) ? field.options.componentProps : {};
-  const remove = (urn: string) => changeContent((content) => withoutFile(content, field.path, urn));
+  const remove = (urn: string, name: string) => {
+    changeContent((content) => withoutFile(content, field.path, urn));
+    announce(texts.files.removed(name));
+    // The button that had the focus is gone.
+    focusOn(`${parts.id}-input`);
+  };
   const nameOf = (urn: string, index: number) =>
     Object.entries(files).find(([, other]) => other === urn)?.[0] ?? texts.files.file(index + 1);
   return (
@@ -20,7 +27,7 @@ export function FileControl({ field, parts, value, set: _set }: ControlProps) {
           {urns.map((urn, index) => (
             <li key={urn}>
               {nameOf(urn, index)}{' '}
-              <button type="button" class="link" onClick={() => remove(urn)}>
+              <button type="button" class="link" onClick={() => remove(urn, nameOf(urn, index))}>
                 {texts.files.remove(nameOf(urn, index))}
               </button>
             </li>

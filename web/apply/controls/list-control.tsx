@@ -3,7 +3,7 @@ import { useRef } from 'preact/hooks';
 import { focusOn } from '../../shared/error-summary.tsx';
 import { GroupedField } from '../../shared/field.tsx';
 import { idOf, useForm } from '../form-context.ts';
-import type { Place } from '../model/elements.ts';
+import { newItem } from '../model/defaults.ts';
 import { type Field, itemPlace } from '../model/fields.ts';
 import { detailOf } from '../model/questions.ts';
 import type { ControlProps } from './control-props.ts';
@@ -21,22 +21,20 @@ export function ObjectControl({ field, parts }: ControlProps) {
 }
 
 export function ListControl({ field, parts, value, set }: ControlProps) {
-  const { texts, announce, uploads } = useForm();
+  const { texts, announce, removeItem } = useForm();
   const addButton = useRef<HTMLButtonElement>(null);
   const items: readonly unknown[] = Array.isArray(value) ? value : [];
   const keys = useItemKeys(items.length);
   const { maxItems } = field.place.schema;
   const isFull = typeof maxItems === 'number' && items.length >= maxItems;
   const add = () => {
-    set([...items, emptyItem(itemPlace(field, items.length))]);
+    set([...items, newItem(field, items.length)]);
     announce(texts.fields.added(items.length + 1));
     focusOn(`${idOf(field.path)}-item-${items.length}`);
   };
   const remove = (index: number) => {
-    const rest = items.filter((_item, at) => at !== index);
     keys.splice(index, 1);
-    uploads.removeItem(field.path, index);
-    set(rest.length > 0 ? rest : undefined);
+    removeItem(field.path, index);
     announce(texts.fields.removed(index + 1));
     addButton.current?.focus();
   };
@@ -78,6 +76,3 @@ function Item({ field, index, remove }: { field: Field; index: number; remove():
     </fieldset>
   );
 }
-
-const emptyItem = ({ schema }: Place): unknown =>
-  schema.type === 'object' || schema.properties !== undefined ? {} : '';

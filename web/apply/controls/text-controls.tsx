@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
 import { localTimeOf, momentOf } from '../model/moments.ts';
+import { numberOf } from '../model/numbers.ts';
 import type { ControlProps } from './control-props.ts';
 
 /**
@@ -49,10 +50,10 @@ function MomentInput({ text, set, ...common }: { id: string; text: string; set(v
  */
 export function NumberControl({ field, parts, value, set }: ControlProps) {
   const [typed, setTyped] = useState('');
-  const text = parsed(typed) === value ? typed : value === undefined || value === null ? '' : String(value);
+  const text = numberOf(typed) === value ? typed : value === undefined || value === null ? '' : String(value);
   const input = (event: { currentTarget: HTMLInputElement }) => {
     setTyped(event.currentTarget.value);
-    set(parsed(event.currentTarget.value));
+    set(numberOf(event.currentTarget.value));
   };
   const mode = field.kind === 'integer' ? 'numeric' : 'decimal';
   return (
@@ -66,11 +67,4 @@ export function NumberControl({ field, parts, value, set }: ControlProps) {
       onInput={input}
     />
   );
-}
-
-/** Parses a number; accepts a comma as the decimal separator, as in French. Any other text is returned unchanged. */
-function parsed(typed: string): unknown {
-  const text = typed.trim();
-  if (text === '') return undefined;
-  return /^-?\d{1,15}(?:[.,]\d+)?$/.test(text) ? Number(text.replace(',', '.')) : typed;
 }

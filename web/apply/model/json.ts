@@ -36,6 +36,21 @@ export function withValueAt(root: unknown, path: Path, value: unknown): unknown 
   return object;
 }
 
+/**
+ * Like `withValueAt`, but a removed value also removes the objects around it that become empty, because an optional
+ * object with required members would make the form invalid. The root and list items stay.
+ */
+export function withAnswer(root: unknown, path: Path, value: unknown): unknown {
+  const changed = withValueAt(root, path, value);
+  const around = path.slice(0, -1);
+  const object = valueAt(changed, around);
+  const isItem = Array.isArray(valueAt(changed, around.slice(0, -1)));
+  const isEmpty = isObject(object) && Object.keys(object).length === 0;
+  return value === undefined && around.length > 0 && isEmpty && !isItem
+    ? withAnswer(changed, around, undefined)
+    : changed;
+}
+
 /** Returns the JSON pointer (RFC 6901) of a path. */
 export function pointerOf(path: Path): string {
   return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');

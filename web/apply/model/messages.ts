@@ -15,14 +15,14 @@ const examples: Record<string, string> = {
   uri: 'https://example.com',
 };
 
-/** Returns the message for a finding. `field` is the field that shows the value. */
-export function messageFor(finding: Finding, field: Field, texts: Texts): string {
-  return ofTheDefinition(finding, field) ?? messageOf(finding, field, texts);
+/** Returns the message for a finding. `field` is the field that shows the value; undefined for the form as a whole. */
+export function messageFor(finding: Finding, field: Field | undefined, texts: Texts): string {
+  return ofTheDefinition(finding, field) ?? (field ? messageOf(finding, field, texts) : texts.errors.form);
 }
 
 /** Returns the definition's own message, if it has one for the schema, the keyword or the missing property. */
-function ofTheDefinition({ keyword, schema, path }: Finding, { place }: Field): string | undefined {
-  for (const { errorMessage } of [schema, place.schema]) {
+function ofTheDefinition({ keyword, schema, path }: Finding, field: Field | undefined): string | undefined {
+  for (const { errorMessage } of [schema, field?.place.schema ?? {}]) {
     if (typeof errorMessage === 'string' && keyword !== 'required') return errorMessage;
     if (!isObject(errorMessage)) continue;
     const own = errorMessage[keyword];

@@ -54,9 +54,10 @@ export interface PlacedFinding {
 
 /**
  * Returns the field with exactly this path. If there is none, returns the first field below the path. If there is none
- * either, returns the innermost field that contains the path.
+ * either, returns the innermost field that contains the path. The form as a whole (an empty path) has no field.
  */
 export function fieldAt(path: Path, fields: readonly Field[]): Field | undefined {
+  if (path.length === 0) return undefined;
   return (
     fields.find((field) => isLeaf(field) && pointerOf(field.path) === pointerOf(path)) ??
     fields.find((field) => isLeaf(field) && startsWith(field.path, path)) ??

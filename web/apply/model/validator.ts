@@ -11,6 +11,11 @@ export interface Finding {
   keyword: string;
   /** The schema that has the keyword; an empty object if the schema cannot be found. */
   schema: JsonObject;
+  /**
+   * True if the finding is about the form as a whole, such as two questions of which one needs an answer. Answers on
+   * other pages may be the cause.
+   */
+  concernsForm: boolean;
 }
 
 export type Validator = (data: unknown) => Finding[];
@@ -36,7 +41,13 @@ export function createValidator(given: unknown, urnPrefix?: string): Validator {
       // use.
       format['file-urn'] = isFileUrn;
       const { errors } = validate(data, schema, draft, lookup, false);
-      return errors.flatMap((error) => findingsOf(error, data, schema, lookup ?? {}));
+      const concernsForm = alternativesOfForm(errors);
+      return errors.flatMap((error) =>
+        findingsOf(error, data, schema, lookup ?? {}).map((finding) => ({
+          ...finding,
+          concernsForm: finding.path.length === 0 || concernsForm(error),
+        })),
+      );
     } catch {
       return [];
     }
@@ -62,7 +73,20 @@ const outer = new Set([
   ...['patternProperties', 'additionalProperties', 'dependentSchemas', 'unevaluatedProperties', 'unevaluatedItems'],
 ]);
 
-function findingsOf(error: OutputUnit, data: unknown, root: unknown, lookup: Record<string, unknown>): Finding[] {
+/** Returns a function that is true for errors inside the alternatives (anyOf, oneOf) of the form as a whole. */
+function alternativesOfForm(errors: readonly OutputUnit[]): (error: OutputUnit) => boolean {
+  const starts = errors
+    .filter(({ keyword, instanceLocation }) => ['anyOf', 'oneOf'].includes(keyword) && instanceLocation === '#')
+    .map(({ keywordLocation }) => `${keywordLocation}/`);
+  return ({ keywordLocation }) => starts.some((start) => keywordLocation.startsWith(start));
+}
+
+function findingsOf(
+  error: OutputUnit,
+  data: unknown,
+  root: unknown,
+  lookup: Record<string, unknown>,
+): Omit<Finding, 'concernsForm'>[] {
   const { keyword, instanceLocation, keywordLocation } = error;
   if (outer.has(keyword)) return [];
   const path = pathOf(instanceLocation);

@@ -107,6 +107,11 @@ export class DraftWork {
     this.#wait({ type: 'code', next: 'nothing' });
   }
 
+  /** Reads and shows what another window has saved, because the service refused to submit an older version. */
+  takeChanges(): void {
+    void this.#compare();
+  }
+
   /** Ends the pause in which the applicant had to enter a code, and does the work that waited for the code. */
   async codeEntered(): Promise<void> {
     const next = this.pause?.type === 'code' ? this.pause.next : 'nothing';

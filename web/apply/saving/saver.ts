@@ -59,6 +59,11 @@ export class Saver {
     this.#etag = options.etag;
   }
 
+  /** The version that the service has stored, as far as this browser knows. */
+  get etag(): string {
+    return this.#etag;
+  }
+
   get state(): SaveState {
     return this.#state;
   }

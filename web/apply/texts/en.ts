@@ -75,6 +75,7 @@ export const english = {
     send: 'Send the form',
     sending: 'Sending the form…',
     final: 'You cannot change your answers after you have sent the form.',
+    changed: 'Some answers were changed in another window. Check your answers, then send the form again.',
   },
   receipt: {
     title: 'We have received your form',
@@ -164,6 +165,7 @@ export const english = {
     uploaded: (name: string) => `${name} was added.`,
     file: (number: number) => `File ${number}`,
     remove: (name: string) => `Remove ${name}`,
+    removed: (name: string) => `${name} was removed.`,
     tooLarge: (name: string) => `${name} is too large`,
     tooMany: (name: string) => `${name} was not sent. This form takes no more files`,
     failed: (name: string) => `${name} could not be sent. Try again`,
@@ -176,8 +178,8 @@ export const english = {
     notChosen: (label: string) => `Choose an answer for “${label}”`,
     noFile: (label: string) => `Add a file for “${label}”`,
     notTicked: (label: string) => `Tick the box “${label}”`,
-    number: (label: string) => `“${label}” must be a number, like 12`,
-    integer: (label: string) => `“${label}” must be a whole number, like 12`,
+    number: (label: string) => `“${label}” must be a number, like 12500`,
+    integer: (label: string) => `“${label}” must be a whole number, like 12500`,
     tooShort: (label: string, count: number) => `“${label}” must have at least ${count} character${s(count)}`,
     tooLong: (label: string, count: number) => `“${label}” must have at most ${count} character${s(count)}`,
     atLeast: (label: string, bound: number) => `“${label}” must be ${bound} or more`,
@@ -193,6 +195,7 @@ export const english = {
     twice: (label: string) => `“${label}” has the same answer twice`,
     unexpected: (label: string) => `“${label}” is not expected here`,
     other: (label: string) => `Check your answer for “${label}”`,
+    form: 'An answer is missing, or some answers do not go together. Check your answers',
   },
 };
 

@@ -78,6 +78,8 @@ export const french: EnglishTexts = {
     send: 'Envoyer le formulaire',
     sending: 'Envoi du formulaire…',
     final: 'Vous ne pourrez plus modifier vos réponses après l’envoi.',
+    changed:
+      'Des réponses ont changé dans une autre fenêtre. Vérifiez vos réponses, puis envoyez encore le formulaire.',
   },
   receipt: {
     title: 'Nous avons reçu votre formulaire',
@@ -169,6 +171,7 @@ export const french: EnglishTexts = {
     uploaded: (name) => `${name} a été ajouté.`,
     file: (number) => `Fichier ${number}`,
     remove: (name) => `Retirer ${name}`,
+    removed: (name) => `${name} a été retiré.`,
     tooLarge: (name) => `${name} est trop gros`,
     tooMany: (name) => `${name} n’a pas été envoyé. Ce formulaire n’accepte plus de fichiers`,
     failed: (name) => `${name} n’a pas pu être envoyé. Réessayez`,
@@ -181,8 +184,8 @@ export const french: EnglishTexts = {
     notChosen: (label) => `Choisissez une réponse pour « ${label} »`,
     noFile: (label) => `Ajoutez un fichier pour « ${label} »`,
     notTicked: (label) => `Cochez la case « ${label} »`,
-    number: (label) => `« ${label} » doit être un nombre, comme 12`,
-    integer: (label) => `« ${label} » doit être un nombre entier, comme 12`,
+    number: (label) => `« ${label} » doit être un nombre, comme 12500`,
+    integer: (label) => `« ${label} » doit être un nombre entier, comme 12500`,
     tooShort: (label, count) => `« ${label} » doit avoir au moins ${count} caractère${s(count)}`,
     tooLong: (label, count) => `« ${label} » doit avoir au plus ${count} caractère${s(count)}`,
     atLeast: (label, bound) => `« ${label} » doit être ${bound} ou plus`,
@@ -198,5 +201,6 @@ export const french: EnglishTexts = {
     twice: (label) => `« ${label} » a deux fois la même réponse`,
     unexpected: (label) => `« ${label} » n’est pas attendu ici`,
     other: (label) => `Vérifiez votre réponse pour « ${label} »`,
+    form: 'Il manque une réponse, ou des réponses ne vont pas ensemble. Vérifiez vos réponses',
   },
 };

@@ -46,6 +46,7 @@ export function Answer({ field, given }: { field: Field; given?: unknown }) {
   };
   if (value === undefined || value === null || value === '') return <>{texts.check.none}</>;
   if (field.kind === 'date' && typeof value === 'string') return <>{longDate(value, texts.locale)}</>;
+  if (field.kind === 'date-time' && typeof value === 'string') return <>{longMoment(value, texts.locale)}</>;
   if (field.kind === 'file') return <>{String(value).split(';').map(shown).join('\n')}</>;
   return <>{Array.isArray(value) ? value.map(shown).join('\n') : shown(value)}</>;
 }
@@ -55,6 +56,13 @@ function plainText(value: unknown, words: { yes: string; no: string }, files: Re
   if (value === false) return words.no;
   if (typeof value === 'object') return JSON.stringify(value);
   return Object.entries(files).find(([, urn]) => urn === value)?.[0] ?? String(value);
+}
+
+/** Formats a time as the person entered it: in the time zone of the browser. */
+function longMoment(text: string, locale: string): string {
+  const moment = new Date(text);
+  const format = { dateStyle: 'long', timeStyle: 'short', hourCycle: 'h23' } as const;
+  return Number.isNaN(moment.getTime()) ? text : moment.toLocaleString(locale, format);
 }
 
 function longDate(text: string, locale: string): string {

@@ -114,14 +114,15 @@ function useSubmission(props: CheckProps) {
     setProblems([]);
     const { uploads, saver } = draft.work;
     if (!(await uploads.settled())) return fail(uploads.failed.map(ofUpload));
+    // A finding about a question that is not shown is left to the service.
     const found = findingsFor(draft.work.content.data, fields, validator).flatMap(({ finding, field }) =>
-      field ? [{ field, text: messageFor(finding, field, texts) }] : [],
+      field || finding.path.length === 0 ? [{ field, text: messageFor(finding, field, texts) }] : [],
     );
     if (found.length > 0) return fail(found);
     if (!(await saver.flush()))
       return fail([{ text: saver.state === 'refused' ? texts.saved.refused : texts.saved.offlineRead }]);
     // A person who went to another page while files were being sent may still change answers, so do not submit.
-    if (isShown.current) props.onSubmitted(await api.submit(formId, key.current));
+    if (isShown.current) props.onSubmitted(await api.submit(formId, saver.etag, key.current));
   };
   const submit = async () => {
     if (isBusy) return;
@@ -137,7 +138,10 @@ function useSubmission(props: CheckProps) {
     const { status = 0, errors = [] } = cause instanceof ApiProblem ? cause : {};
     const end = cause instanceof ApiProblem ? endOf(cause) : undefined;
     if (status === 401) draft.work.requireCode();
-    else if (end) props.onEnd(end);
+    else if (status === 412) {
+      fail([{ text: texts.check.changed }]);
+      draft.work.takeChanges();
+    } else if (end) props.onEnd(end);
     else if (status === 400 && errors.length > 0) fail(errors.map((error) => ofTheService(error.pointer)));
     else fail([{ text: problemText(cause, texts, texts.code.tooMany) }]);
   };
@@ -150,7 +154,8 @@ function useSubmission(props: CheckProps) {
     // The pointers of the service begin with /data.
     const path = pathOf(pointer).slice(1);
     const field = fieldAt(path, fields);
-    return { field, text: texts.errors.other(field?.label ?? nameOf(path)) };
+    const text = path.length === 0 ? texts.errors.form : texts.errors.other(field?.label ?? nameOf(path));
+    return { field, text };
   };
   return { problems, attempt, isBusy, submit };
 }

@@ -5,7 +5,8 @@ import type { Api, Definition } from '../api.ts';
 import { Elements } from '../controls/element.tsx';
 import { type FormContext, FormProvider } from '../form-context.ts';
 import { type Place, pagesOf } from '../model/elements.ts';
-import { isObject, withValueAt } from '../model/json.ts';
+import { withoutItem } from '../model/files.ts';
+import { isObject, type Path, pathOf, pathWithoutItem, pointerOf, withAnswer } from '../model/json.ts';
 import { fieldsOf, visiblePages } from '../model/questions.ts';
 import { withTitles } from '../model/titles.ts';
 import { createValidator } from '../model/validator.ts';
@@ -53,7 +54,12 @@ export function FormPages(props: FormPagesProps) {
   const form: FormContext = {
     ...{ formId, api, texts, data, files, errors, changeContent, announce },
     uploads: draft.work.uploads,
-    change: (path, value) => changeContent((latest) => ({ ...latest, data: withValueAt(latest.data, path, value) })),
+    change: (path, value) => changeContent((latest) => ({ ...latest, data: withAnswer(latest.data, path, value) })),
+    removeItem(list, index) {
+      draft.work.uploads.removeItem(list, index);
+      setErrors(errorsWithoutItem(errors, list, index));
+      changeContent((latest) => withoutItem(latest, list, index));
+    },
     registers: props.registers,
     language: frame.language,
     allowsFiles: definition.files,
@@ -95,6 +101,15 @@ function ShownPage({ shared, ...props }: FormPagesProps & { shared: SharedProps 
     return <DeletePage {...{ ...shared, onEnd }} onKept={() => history.back()} onDeleted={props.onDeleted} />;
   const number = Math.min(Math.max(1, fragment.page ?? 1), pages.length);
   return <QuestionPage {...shared} number={number} onLeft={onLeft} />;
+}
+
+/** Returns the errors after an item was removed from a list. The errors of later items follow these items. */
+function errorsWithoutItem(errors: ReadonlyMap<string, string>, list: Path, index: number): Map<string, string> {
+  const kept = [...errors].flatMap(([pointer, text]): [string, string][] => {
+    const path = pathWithoutItem(pathOf(pointer), list, index);
+    return path ? [[pointerOf(path), text]] : [];
+  });
+  return new Map(kept);
 }
 
 function useModel({ dataSchema, uiSchema, urnPrefix }: Definition): FormModel {

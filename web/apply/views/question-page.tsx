@@ -67,10 +67,14 @@ export function QuestionPage(props: QuestionProps) {
   );
 }
 
-/** Returns the error messages of a page, keyed by the pointer of the field, in the order of the fields. */
+/**
+ * Returns the error messages of a page, keyed by the pointer of the field, in the order of the fields. Leaves out what
+ * other pages may answer; the summary before submission reports that.
+ */
 function problemsOf({ form: { data, texts }, place, validator }: SharedProps, page: FormPage): Map<string, string> {
   const fields = withTitles(fieldsOf(page.elements, place, data), texts);
-  const problems = findingsFor(data, fields, validator).map(({ finding, field }): [string, string][] =>
+  const ofThisPage = (given: unknown) => validator(given).filter(({ concernsForm }) => !concernsForm);
+  const problems = findingsFor(data, fields, ofThisPage).map(({ finding, field }): [string, string][] =>
     field ? [[pointerOf(field.path), messageFor(finding, field, texts)]] : [],
   );
   return new Map(problems.flat());

@@ -22,7 +22,6 @@ export function FormList({ place }: { place: Place }) {
   return (
     <Page title="Forms">
       <FormSearch
-        key={JSON.stringify(filter)}
         filter={filter}
         address={address}
         definitions={definitions.value?.results ?? []}

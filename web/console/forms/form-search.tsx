@@ -1,5 +1,5 @@
 // The filter above the list of forms.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { ApiProblem } from '../api/problem.ts';
 import { Select, TextField } from '../elements/fields.tsx';
 import { type DefinitionName, statuses } from './form.ts';
@@ -25,6 +25,8 @@ const empty: Filter = {
 
 export function FormSearch({ filter, address, definitions, problem, onSearch }: Props) {
   const [draft, setDraft] = useState(filter);
+  // The buttons Back and Forward of the browser change the filter.
+  useEffect(() => setDraft(filter), [JSON.stringify(filter)]);
   const [typed, setTyped] = useState(address);
   const change = (name: keyof Filter) => (value: string) => setDraft({ ...draft, [name]: value });
   const refused = problem?.errors.some(({ pointer }) => pointer === '/headers/x-applicant-address');

@@ -18,11 +18,14 @@ import {
   type Register,
   registerRequest,
   removeRequest,
+  sampleOf,
 } from './register.ts';
 
 interface Props {
   register: string;
   columns: readonly string[];
+  /** All entries of the register. They show which columns have numbers. */
+  entries: readonly Entry[];
   isText: boolean;
   keyField: string;
   /** The entry to edit; undefined for a new entry. */
@@ -108,7 +111,8 @@ export function EntryForm(props: Props) {
 }
 
 /** The entry in the fields, and the requests that save and delete it. */
-function useEntry({ register, columns, isText, keyField, entry }: Props) {
+function useEntry(props: Props) {
+  const { register, columns, isText, keyField, entry } = props;
   const names = isText ? [textColumn] : columns.length > 0 ? columns : ['value', 'label'];
   const formerKey = entry === undefined ? undefined : keyOf(entry, keyField);
   const label = formerKey === undefined ? `A new entry of ${register}` : `Entry ${formerKey} of ${register}`;
@@ -118,7 +122,7 @@ function useEntry({ register, columns, isText, keyField, entry }: Props) {
   // The action that was refused because somebody else had changed the entry.
   const [refused, setRefused] = useState<'save' | 'delete'>('save');
   const { texts, base } = draft.value;
-  const next = entryOf(texts, names, base, isText);
+  const next = entryOf(props, texts, names, base);
   const key = keyOf(next, keyField);
   const address = { register, key: formerKey ?? key ?? '', keyField };
   /** Returns true if the entry was saved. With `overwrites`, saves even if somebody else has changed the entry. */
@@ -127,7 +131,7 @@ function useEntry({ register, columns, isText, keyField, entry }: Props) {
     return action.run(async () => {
       const present = await presentEntry(address);
       requireUnchanged(base, present, overwrites);
-      await send(putRequest(address, entryOf(texts, names, present ?? base, isText)));
+      await send(putRequest(address, entryOf(props, texts, names, present ?? base)));
     });
   };
   /** Returns true if the entry was deleted. With `overwrites`, deletes even if somebody else has changed the entry. */
@@ -165,14 +169,16 @@ function textsOf(entry: Entry | undefined, names: readonly string[]): Record<str
 
 /** Returns the entry with the texts of the fields. Members of `former` that have no field are kept. */
 function entryOf(
+  { entries, isText }: Pick<Props, 'entries' | 'isText'>,
   texts: Record<string, string>,
   names: readonly string[],
   former: Entry | undefined,
-  isText: boolean,
 ): Entry {
   if (isText) return texts[textColumn] ?? '';
   const before = typeof former === 'object' ? former : {};
-  const members = names.map((name) => [name, cellValue(texts[name] ?? '', before[name])] as const);
+  const members = names.map(
+    (name) => [name, cellValue(texts[name] ?? '', before[name] ?? sampleOf(entries, name))] as const,
+  );
   const merged = Object.entries({ ...before, ...Object.fromEntries(members) });
   return Object.fromEntries(merged.filter(([, value]) => value !== undefined));
 }

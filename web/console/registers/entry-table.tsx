@@ -59,6 +59,7 @@ export function EntryTable({ register, onChanged }: Props) {
           key={edited === 'new' ? '' : keyOf(edited.entry, keyField)}
           register={register.name}
           columns={columns}
+          entries={register.entries}
           isText={register.entries.some((entry) => typeof entry === 'string')}
           keyField={keyField}
           entry={edited === 'new' ? undefined : edited.entry}

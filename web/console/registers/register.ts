@@ -155,9 +155,18 @@ export function cellText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
+/** Returns a value of a column whose values all have the same type; undefined for any other column. */
+export function sampleOf(entries: readonly Entry[], column: string): unknown {
+  const values = entries
+    .map((entry) => (typeof entry !== 'string' && Object.hasOwn(entry, column) ? entry[column] : undefined))
+    .filter((value) => value !== undefined && value !== null);
+  return new Set(values.map((value) => typeof value)).size === 1 ? values[0] : undefined;
+}
+
 /**
  * Parses the text of a cell (the reverse of `cellText`). Parses JSON only if the member had a value, `former`, that was
- * not a text. Returns undefined for an empty text, which removes the member.
+ * not a text. For a member without a value, `former` is a value of the same column. Returns undefined for an empty text,
+ * which removes the member.
  */
 export function cellValue(text: string, former: unknown): unknown {
   if (text === '') return undefined;

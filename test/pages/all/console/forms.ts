@@ -30,6 +30,7 @@ export function testForms(suite: ConsoleSuite): void {
     await page.getByLabel('Applicant’s address').fill('ana@example.org');
     await page.getByRole('button', { name: 'Search' }).click();
     await page.waitForURL(/status=draft/);
+    await page.getByRole('button', { name: 'Search' }).and(page.locator(':focus')).waitFor();
     expect(page.url()).toContain('definition=business-licence');
     expect(decodeURIComponent(page.url())).not.toContain('ana@');
     await page.getByText('This list as a curl command').click();

@@ -47,6 +47,18 @@ export function testRegisters(suite: ConsoleSuite): void {
     await page.getByText('The register towns was deleted.').waitFor();
   });
 
+  it('registers: a new entry has numbers where the other entries have numbers', async () => {
+    await create('storeys', '', [{ value: 1, label: 'One' }]);
+    const page = await suite.open('/registers/storeys');
+    await page.getByRole('button', { name: 'Add an entry' }).click();
+    await page.getByRole('textbox', { name: 'value', exact: true }).fill('2');
+    await page.getByRole('textbox', { name: 'label' }).fill('2nd');
+    await page.getByRole('button', { name: 'Save entry' }).click();
+    await page.getByText('The entry 2 was saved.').waitFor();
+    const register = await suite.world.api('demo-admin', 'GET', '/form/v1/registers/storeys');
+    expect((register as { entries: unknown }).entries).toContainEqual({ value: 2, label: '2nd' });
+  });
+
   it('registers: a new entry with the key of one that exists is refused, and that one stays as it is', async () => {
     const louise = { value: 'lou', label: 'Louise', area: 0.8 };
     const moraine = { value: 'mor', label: 'Moraine', area: 0.5 };

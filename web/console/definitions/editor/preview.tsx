@@ -5,7 +5,8 @@ import type { Api } from '../../../apply/api.ts';
 import { Elements } from '../../../apply/controls/element.tsx';
 import { type FormContext, FormProvider } from '../../../apply/form-context.ts';
 import { type Place, pagesOf } from '../../../apply/model/elements.ts';
-import { isObject, withValueAt } from '../../../apply/model/json.ts';
+import { withoutItem } from '../../../apply/model/files.ts';
+import { isObject, withAnswer } from '../../../apply/model/json.ts';
 import { visiblePages } from '../../../apply/model/questions.ts';
 import { createRegisters } from '../../../apply/registers.ts';
 import { Uploads } from '../../../apply/saving/uploads.ts';
@@ -36,7 +37,9 @@ export function Preview({ definition: { dataSchema, uiSchema } }: { definition: 
     errors: new Map(),
     uploads,
     changeContent: () => undefined,
-    change: (at, value) => setData((latest: unknown) => withValueAt(latest, at, value)),
+    change: (at, value) => setData((latest: unknown) => withAnswer(latest, at, value)),
+    removeItem: (list, index) =>
+      setData((latest: unknown) => withoutItem({ data: latest, files: {} }, list, index).data),
     announce: () => undefined,
     show: (elements, place) => <Elements elements={elements} place={place} />,
   };
