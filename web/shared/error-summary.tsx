@@ -10,8 +10,8 @@ export interface SummaryItem {
 }
 
 /**
- * Moves the focus to the list once for each attempt, when `attempt` grows. If `attempt` is 0, the focus stays, because the person followed a
- * link in the error summary of another page.
+ * Moves the focus to the list when `attempt` grows, once for each attempt. If `attempt` is 0, the focus stays, because
+ * the person followed a link in the error summary of another page.
  */
 export function ErrorSummary({
   title,

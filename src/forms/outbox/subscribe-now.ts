@@ -11,8 +11,9 @@ import type { ClaimedRow, OutboxStore } from './store.ts';
 
 /**
  * Returns the id of the form's subscriber. `lost` is the id of a subscriber that the notification service does not know
- * any more, for example after it was restored from a backup: the applicant is then subscribed again. Throws `gone` if the form was deleted, `no-channel` if the applicant has no
- * channel, `unavailable` if another process is still subscribing the applicant, or PlatformError.
+ * any more, for example after it was restored from a backup. In that case, subscribes the applicant again. Throws
+ * `gone` if the form was deleted, `no-channel` if the applicant has no channel, `unavailable` if another process is
+ * still subscribing the applicant, or PlatformError.
  */
 export type SubscribeNow = (formId: string, lost?: string) => Promise<string>;
 

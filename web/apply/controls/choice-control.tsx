@@ -21,7 +21,7 @@ export function ChoiceControl(props: ControlProps) {
   return <LoadedChoice {...props} />;
 }
 
-/** A box that must be ticked has no answer while it is not. Any other box is then `false`, for rules that compare it. */
+/** A box that must be ticked has no answer until then. Any other unticked box is `false`, for rules that compare it. */
 function SingleBox({ field, parts, value, set }: ControlProps) {
   const unticked = field.place.schema.const === true ? undefined : false;
   return (

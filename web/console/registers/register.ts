@@ -164,9 +164,9 @@ export function sampleOf(entries: readonly Entry[], column: string): unknown {
 }
 
 /**
- * Parses the text of a cell (the reverse of `cellText`). Parses JSON only if the member had a value, `former`, that was
- * not a text. For a member without a value, `former` is a value of the same column. Returns undefined for an empty text,
- * which removes the member.
+ * Parses the text of a cell (the reverse of `cellText`). Parses JSON only if `former` is not a text. `former` is the
+ * member's previous value or, if it had none, a value of the same column. Returns undefined for an empty text, which
+ * removes the member.
  */
 export function cellValue(text: string, former: unknown): unknown {
   if (text === '') return undefined;
