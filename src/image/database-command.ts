@@ -2,7 +2,7 @@
 // closes it afterwards.
 import type pg from 'pg';
 import { parseConfig } from '../service/operations/config.ts';
-import { createLogger } from '../service/operations/log.ts';
+import { createLogger, type Logger } from '../service/operations/log.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { runMain } from '../service/operations/run-main.ts';
 import { createPool } from '../service/postgres/postgres.ts';
@@ -17,10 +17,16 @@ export interface DatabaseCommand<C extends Command> {
   /** Throws UsageError if the arguments are invalid. If the returned action is `help`, the text `help` is printed. */
   parse(args: string[]): C;
   /** Runs the parsed command, and returns the exit code. */
-  run(
-    command: Exclude<C, { action: 'help' }>,
-    surroundings: { pool: pg.Pool; print(line: string): void },
-  ): Promise<number>;
+  run(command: Exclude<C, { action: 'help' }>, surroundings: Surroundings): Promise<number>;
+}
+
+export interface Surroundings {
+  /** A pool of the database. It connects when the command first uses it. */
+  pool: pg.Pool;
+  /** The URL of the database. */
+  url: string;
+  log: Logger;
+  print(line: string): void;
 }
 
 /** Exits with 2 if the arguments are invalid, and with 1 if a setting is invalid or the database fails (`runMain`). */
@@ -35,9 +41,10 @@ export async function runDatabaseCommand<C extends Command>({
     if (command.action === 'help') return print(help);
     const config = parseConfig(configSchema);
     const log = createLogger({ name, level: config.LOG_LEVEL });
-    const pool = createPool({ url: config.DATABASE_URL, size: 1, log, metrics: createMetrics() });
+    const url = config.DATABASE_URL;
+    const pool = createPool({ url, size: 1, log, metrics: createMetrics() });
     try {
-      process.exitCode = await run(command as Exclude<C, { action: 'help' }>, { pool, print });
+      process.exitCode = await run(command as Exclude<C, { action: 'help' }>, { pool, url, log, print });
     } finally {
       await pool.end();
     }

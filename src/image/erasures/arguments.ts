@@ -18,7 +18,10 @@ Usage: npm run erasures -- export [--since TIME] > erasures.jsonl
                  with an empty list, before the form service starts: it also keeps the keys of events unique
   apply-platform delete again the addresses of the applicants of the forms in the list, and their undelivered notices
 
-Exit code 0; 1 if the database cannot be used, a line is invalid, or Postgres rejects a deletion; 2 for invalid arguments.`;
+apply and apply-platform migrate the database first, because the backup may be from an older version.
+
+Exit code 0; 1 if the database cannot be used or migrated, a line is invalid, or Postgres rejects a deletion;
+2 for invalid arguments.`;
 
 /** Throws UsageError if the arguments are invalid. */
 export function parseErasuresArguments(args: string[]): ErasuresCommand {

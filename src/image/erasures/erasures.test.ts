@@ -1,5 +1,7 @@
 // Tests the command `erasures` on a real database. The tests delete forms with the form service's own SQL statements.
+import { readFile } from 'node:fs/promises';
 import pg from 'pg';
+import pino from 'pino';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { refuseOutboxRows } from '../../../test/support/poison.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
@@ -19,12 +21,7 @@ beforeEach(async () => {
 });
 
 async function openDatabase(): Promise<pg.Pool> {
-  const database = await createTestDatabase(formMigrations.directory);
-  const opened = new pg.Pool({ connectionString: database.url, max: 2 });
-  onTestFinished(async () => {
-    await opened.end();
-    await database.drop();
-  });
+  const opened = await open(formMigrations.directory);
   for (const id of ids)
     await opened.query(
       `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
@@ -36,6 +33,17 @@ async function openDatabase(): Promise<pg.Pool> {
   return opened;
 }
 
+/** Opens a database with these migrations. Without a directory, the database is empty. */
+async function open(directory?: string): Promise<pg.Pool> {
+  const database = await createTestDatabase(directory);
+  const opened = new pg.Pool({ connectionString: database.url, max: 2 });
+  onTestFinished(async () => {
+    await opened.end();
+    await database.drop();
+  });
+  return opened;
+}
+
 async function run(on: pg.Pool, args: string[], input: string[] = []) {
   const lines: string[] = [];
   const command = parseErasuresArguments(args);
@@ -43,7 +51,10 @@ async function run(on: pg.Pool, args: string[], input: string[] = []) {
   const source = (async function* () {
     yield* input;
   })();
-  const code = await runErasures(command, { pool: on, print: (line) => lines.push(line), lines: source });
+  const code = await runErasures(command, {
+    ...{ pool: on, url: on.options.connectionString ?? '', log: pino({ level: 'silent' }) },
+    ...{ print: (line) => lines.push(line), lines: source },
+  });
   return { code, lines };
 }
 
@@ -174,6 +185,52 @@ describe('apply', () => {
     const restored = await openDatabase();
     await run(restored, ['apply'], [line.replace(tenantId, 'urn:example:other')]);
     expect(await count(restored, 'forms')).toBe(2);
+  });
+});
+
+describe('a backup of an older version', () => {
+  const stores = new URL('../../../test/fixtures/stores/0.2.0/', import.meta.url);
+  /** Restores a database of version 0.2.0 into an empty one. */
+  async function restore(name: string): Promise<pg.Pool> {
+    const restored = await open();
+    const client = await restored.connect();
+    await client.query(await readFile(new URL(`${name}.sql`, stores), 'utf8'));
+    // The dump has emptied the search path of this session, so it must not be used again.
+    client.release(true);
+    return restored;
+  }
+  /** The entry of the form `draft` of the dump, as this version exports it. */
+  async function draftErasure(): Promise<string> {
+    const { forms } = JSON.parse(await readFile(new URL('facts.json', stores), 'utf8'));
+    return JSON.stringify({
+      ...{ formId: forms.draft, definitionId: 'permit', anonymousApplicant: true, notified: true, sequence: '4000' },
+      ...{ tenantId: 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6' },
+      deleted: '2026-11-24T10:00:00.000Z',
+    });
+  }
+
+  it('of the form service forgets the form that was deleted after the upgrade', async () => {
+    const restored = await restore('forms');
+    const before = (await count(restored, 'forms')) ?? 0;
+    const applied = await run(restored, ['apply'], [await draftErasure()]);
+    expect(applied).toEqual({ code: 0, lines: ['1 deletions in the list; 1 forms deleted again.'] });
+    expect(await count(restored, 'forms')).toBe(before - 1);
+    expect(await count(restored, 'schema_migrations')).toBe(await count(pool, 'schema_migrations'));
+  });
+
+  it('of the platform server is migrated, and forgets the address of the applicant', async () => {
+    const restored = await restore('platform');
+    const migrated = await count(restored, 'schema_migrations');
+    const applied = await run(restored, ['apply-platform'], [await draftErasure()]);
+    expect(applied).toEqual({ code: 0, lines: ['1 deletions in the list; 1 applicants deleted again.'] });
+    expect(await count(restored, "subscriber_channels WHERE address = 'draft@example.org'")).toBe(0);
+    expect(await count(restored, 'schema_migrations')).toBeGreaterThan(migrated ?? 0);
+  });
+
+  it.each(['apply', 'apply-platform'])('%s leaves an empty database to pg_restore', async (action) => {
+    const restored = await open();
+    await expect(run(restored, [action])).rejects.toThrow(/it has no tables of the/);
+    expect(await count(restored, "pg_tables WHERE schemaname = 'public'")).toBe(0);
   });
 });
 

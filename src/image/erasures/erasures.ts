@@ -12,17 +12,24 @@ import { deleteApplicantsAgain } from '../../platform-server/notifications/erase
 import { systemClock } from '../../service/clock.ts';
 import { isStatementTimeout, withTransaction } from '../../service/postgres/postgres.ts';
 import { databaseRefusal } from '../../service/quarantine/quarantine.ts';
+import type { Surroundings } from '../database-command.ts';
+import { migrateDatabase } from '../migrate/migrate.ts';
 import type { ErasuresCommand } from './arguments.ts';
 
 const batchSize = 500;
 
+const formService = { processName: 'forms', owner: 'the form service' };
+const platformServer = { processName: 'platform-server', owner: 'the platform server' };
+
 /**
  * Runs the command, and returns its exit code. `lines` are the lines of the list that the actions `apply` and
- * `apply-platform` read.
+ * `apply-platform` read. These two actions migrate the database first, because it may be restored from a backup of an
+ * older version, whose tables lack columns that the deletions use. Throws StartupError if the database cannot be
+ * migrated, or has no tables yet.
  */
 export async function runErasures(
   command: Exclude<ErasuresCommand, { action: 'help' }>,
-  { pool, print, lines }: { pool: pg.Pool; print(line: string): void; lines: AsyncIterable<string> },
+  { pool, url, log, print, lines }: Surroundings & { lines: AsyncIterable<string> },
 ): Promise<0 | 1> {
   if (command.action === 'export') {
     for await (const erasure of listErasures(pool, command.since)) print(JSON.stringify(erasure));
@@ -43,6 +50,7 @@ export async function runErasures(
   }
   const deletions = withoutRepetitions(list);
   const isPlatform = command.action === 'apply-platform';
+  await migrateDatabase({ ...(isPlatform ? platformServer : formService), url, log });
   if (!isPlatform) await skipSequences(pool);
   const { done, failed } = await applyAll(pool, deletions, isPlatform ? deleteApplicantsAgain : eraseNow);
   for (const line of failed) print(line);
