@@ -112,6 +112,17 @@ describe('rows of the outbox', () => {
     await world.pool.query('DELETE FROM outbox');
   });
 
+  it('are deleted, although a page of older removals waits for the notification service', async () => {
+    for (let index = 0; index < 10; index += 1)
+      await add(await world.add(), 'remove-subscriber', { age: -20 * day, accepted: null });
+    const id = await world.add();
+    await add(id, 'form-created', { age: 3 * day, accepted: 2 * day });
+    // With this size, a page of the purge has ten rows.
+    expect(await world.run({ batchSize: 1 })).toMatchObject({ counts: { purged: 1 } });
+    expect(await world.outbox(id)).toEqual([]);
+    await world.pool.query('DELETE FROM outbox');
+  });
+
   it('that the deletion of a locked form reads are kept while the form is locked', async () => {
     world.retain('long', { deleteAfter: 100 * day });
     const id = await world.add({ lockedFor: 90 * day, noticeAccepted: true, definitionId: 'long' });

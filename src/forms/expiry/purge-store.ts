@@ -73,6 +73,8 @@ SELECT count(*)::int AS count FROM ${table} WHERE ${column} <= $1`;
 // a locked form is kept, because the expiry deletes the form only after the event service has accepted that row. The
 // form's status is read with a scalar subquery, which Postgres evaluates as one lookup per row. With EXISTS, Postgres
 // scanned all locked forms for each page.
+//
+// A postponed removal has a later `created` than the rows around it, so `young` ignores removals.
 const outboxPage = `
 page AS MATERIALIZED (
   SELECT sequence, form_id, kind, accepted, created FROM outbox WHERE sequence > $1 ORDER BY sequence LIMIT $2
@@ -82,7 +84,8 @@ page AS MATERIALIZED (
     AND (kind <> 'form-locked'
       OR (SELECT f.status FROM forms f WHERE f.id = page.form_id) IS DISTINCT FROM 'Locked')
 ), last AS (
-  SELECT max(sequence)::text AS sequence, count(*)::int AS walked, min(created) > $3 AS young FROM page
+  SELECT max(sequence)::text AS sequence, count(*)::int AS walked,
+    min(created) FILTER (WHERE kind NOT IN ('remove-subscriber', 'remove-files')) > $3 AS young FROM page
 )`;
 
 const outboxSql = `
@@ -98,7 +101,8 @@ interface OutboxPage {
   sequence: string | null;
   walked: number;
   /**
-   * True if the page contains only recent rows. Later pages are then recent too: sequence numbers roughly follow time.
+   * True if the page's rows are recent. Later pages are then recent too: sequence numbers roughly follow time. Null if
+   * the page contains only removals, which say nothing about later pages.
    */
   young: boolean | null;
   removed: number;
