@@ -48,6 +48,19 @@ describe('a claim', () => {
     expect(await claim(later(61_000))).toMatchObject([{ attempts: 2 }]);
   });
 
+  it('of the files of a deleted form does not wait for the removal of its subscriber, but for all other rows', async () => {
+    const form = await database.addForm();
+    const deleted = await database.addRow(form, 'form-deleted', { at: now });
+    const subscriber = await database.addRow(form, 'remove-subscriber', { at: later(30 * 86_400_000) });
+    const files = await database.addRow(form, 'remove-files', { at: now });
+    const claimFiles = async () => (await store.claim({ ...options, service: 'files' })).rows;
+    expect(await claimFiles()).toEqual([]);
+    await store.accept([{ row: { sequence: deleted } }], now);
+    expect(await claimFiles()).toMatchObject([{ sequence: files, kind: 'remove-files' }]);
+    const notifications = { ...options, service: 'notifications', now: later(30 * 86_400_000) } as const;
+    expect((await store.claim(notifications)).rows).toMatchObject([{ sequence: subscriber }]);
+  });
+
   it('skips rows that are not due', async () => {
     await database.addRow(await database.addForm(), 'form-created', { at: later(1_000) });
     expect(await claim()).toEqual([]);
@@ -76,18 +89,21 @@ describe('a claim', () => {
     expect((await claimAfter()).rows.map(({ sequence }) => sequence)).toEqual([second]);
   });
 
-  it('scans the index, even if the statistics do not know the backlog', async () => {
-    await database.pool.query(
-      `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before)
-       SELECT gen_random_uuid(), 't', 'form-locked', $1, $1 FROM generate_series(1, 20000)`,
-      [now],
-    );
-    const sql = claimSql({ ...options, limit: 64 }).replace('WITH due', 'EXPLAIN WITH due');
-    const results: unknown = await database.pool.query(sql);
-    const plan = JSON.stringify((results as { rows: unknown[] }[]).at(-1)?.rows);
-    expect(plan).toContain('Index Scan using outbox_due');
-    expect(plan).toContain('Index Scan using outbox_by_form');
-  });
+  it.each(['events', 'files'] as const)(
+    'of %s scans the index, even if the statistics do not know the backlog',
+    async (service) => {
+      await database.pool.query(
+        `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before)
+         SELECT gen_random_uuid(), 't', $2, $1, $1 FROM generate_series(1, 20000)`,
+        [now, service === 'files' ? 'remove-files' : 'form-locked'],
+      );
+      const sql = claimSql({ ...options, service, limit: 64 }).replace('WITH due', 'EXPLAIN WITH due');
+      const results: unknown = await database.pool.query(sql);
+      const plan = JSON.stringify((results as { rows: unknown[] }[]).at(-1)?.rows);
+      expect(plan).toContain('Index Scan using outbox_due');
+      expect(plan).toContain('Index Scan using outbox_by_form');
+    },
+  );
 
   it('is not compiled, which would take a thousand times as long as the claim up to Postgres 17', async () => {
     const sql = claimSql(options);

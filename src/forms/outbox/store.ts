@@ -2,7 +2,8 @@
 // transaction, so no transaction is open during a delivery. A claim expires if its row is not settled in time.
 //
 // Order per form: a transaction that inserts rows of a form locks the form, so the sequence numbers of these rows
-// follow the order of the commits. A row is due only if all older rows of its form are accepted or quarantined. A claim
+// follow the order of the commits. A row is due only if all older rows of its form are accepted or quarantined. The
+// removal of files does not wait for the removal of the subscriber, which can take 30 days or more. A claim
 // that begins before an older row is accepted still sees that row as open, and takes no later row of the form.
 // Quarantined rows have `not_before` infinity, so claims skip them.
 import { escapeLiteral, type QueryResult } from 'pg';
@@ -104,6 +105,7 @@ WITH due AS MATERIALIZED (
     AND o.sequence = (
       SELECT p.sequence FROM outbox p
       WHERE p.form_id = o.form_id AND ${isOpen('p')} AND p.not_before < 'infinity'
+        ${service === 'files' ? "AND p.kind <> 'remove-subscriber'" : ''}
       ORDER BY p.sequence LIMIT 1)
   ORDER BY o.not_before, o.sequence
   LIMIT ${Math.trunc(limit)}
