@@ -30,7 +30,9 @@ let documents: Record<string, Record<string, Record<string, unknown>>>;
 let statuses: Map<string, CoreClientStatus>;
 let generations: Record<string, number>;
 let calls: string[];
-let refused: { clients: string[]; statuses: string[] };
+let refused: { clients: string[]; statuses: string[]; events: string[] };
+/** Names of resources with a target that the directory does not know. */
+let unresolved: string[];
 /** If true, the API server fails whenever a status is written. */
 let clusterFails: boolean;
 beforeEach(async () => {
@@ -39,14 +41,16 @@ beforeEach(async () => {
   statuses = new Map();
   generations = { one: 1, bad: 1, two: 1 };
   calls = [];
-  refused = { clients: [], statuses: [] };
+  refused = { clients: [], statuses: [], events: [] };
+  unresolved = [];
   clusterFails = false;
 });
 
+const targetsOf = (name: string) => (name === 'bad' ? [{ id: 'api', upstream: `urn:example:platform:${name}` }] : []);
 const resourceOf = (name: string): CoreClientResource => ({
   ...{ name, uid: `uid-${name}`, created: '2026-01-01T00:00:00Z', resourceVersion: '1' },
   generation: generations[name] ?? 1,
-  spec: { redirectUris: [`https://${name}-${generations[name]}.example.org/callback`], targets: [] },
+  spec: { redirectUris: [`https://${name}-${generations[name]}.example.org/callback`], targets: targetsOf(name) },
   status: statuses.get(name) ?? {},
 });
 
@@ -60,7 +64,11 @@ const cluster: Cluster = {
     statuses.set(name, status);
     return 'applied';
   },
-  createEvent: async () => true,
+  async createEvent({ name }) {
+    calls.push(`event ${name}`);
+    if (refused.events.includes(name)) throw new ClusterError('refused', 'create an Event', { status: 422 });
+    return true;
+  },
   close: async () => undefined,
 };
 
@@ -86,6 +94,12 @@ const configuration = {
   },
 } as unknown as Configuration;
 
+async function resolve(urn: string): Promise<string> {
+  if (unresolved.some((name) => urn.endsWith(name)))
+    throw new PlatformError('directory', 'rejected', { reason: 'absent' });
+  return 'http://upstream.example.org';
+}
+
 /** Runs a sync. With `isOff`, resources are not read. */
 function sync(options: { maintained?: readonly ClientEntry[]; isOff?: boolean; signal?: AbortSignal } = {}) {
   const { maintained = [], isOff = false, signal } = options;
@@ -96,7 +110,7 @@ function sync(options: { maintained?: readonly ClientEntry[]; isOff?: boolean; s
     ...{
       configuration,
       tenants: { all: async () => [] },
-      directory: { resolve: async () => 'http://upstream.example.org' },
+      directory: { resolve },
       urns: createUrns('urn:example'),
       maintained,
       redirectUriRules: { allowInsecure: false, allowWildcardPaths: false },
@@ -155,6 +169,28 @@ it('a refused status is quarantined, and the statuses of the others are written'
   expect([readyOf('one'), readyOf('bad'), readyOf('two')]).toEqual(['True', undefined, 'True']);
   expect(await sync()).toMatchObject({ quarantined: 0 });
   expect(calls).toEqual([]);
+});
+
+it('refused Events fail no run, and the status of their resource is still written', async () => {
+  refused.events = ['bad'];
+  unresolved = ['bad'];
+  expect(await sync()).toMatchObject({ failures: [], quarantined: 0 });
+  expect(calls.filter((call) => call === 'event bad')).toHaveLength(2);
+  const resolved = () => statuses.get('bad')?.conditions.find(({ type }) => type === 'TargetsResolved')?.status;
+  expect([resolved(), await entries()]).toEqual(['False', []]);
+  unresolved = [];
+  expect(await sync()).toMatchObject({ failures: [], quarantined: 0 });
+  expect(resolved()).toBe('True');
+});
+
+it('an item that is refused twice in one sync is quarantined once', async () => {
+  const { log } = captureLog();
+  const refusals = await openRefusals({ pool, clock: () => new Date('2026-11-22T10:00:00Z'), log });
+  const refusal = { kind: 'core-client', subject: 'bad', version: '1', detail: 'configuration 400' } as const;
+  refusals.add(refusal);
+  refusals.add(refusal);
+  expect(await refusals.settle()).toBe(1);
+  expect(await entries()).toMatchObject([{ item: 'bad@1', attempts: 1 }]);
 });
 
 it('a refused status is not tried again because a run ended before it reached that status', async () => {

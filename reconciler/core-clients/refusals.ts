@@ -47,7 +47,8 @@ export async function openRefusals(options: { pool: pg.Pool; clock: Clock; log: 
   const { rows } = await pool.query<{ name: string }>(knownSql, [kinds, productVersion()]);
   const before = new Set(rows.map(({ name }) => name));
   const known = new Set<string>();
-  const added: NewQuarantineItem[] = [];
+  /** The new refusals by kind and item. An item that is refused twice in a sync must be quarantined once. */
+  const added = new Map<string, NewQuarantineItem>();
   return {
     isKnown(what) {
       const name = `${what.kind} ${itemOf(what)}`;
@@ -57,15 +58,16 @@ export async function openRefusals(options: { pool: pg.Pool; clock: Clock; log: 
     add({ detail, ...what }) {
       const about = { [what.kind === 'core-client' ? 'clientId' : 'resourceUid']: what.subject };
       const cause = { reason: 'service-refused', detail } as const;
-      added.push({ kind: what.kind, item: itemOf(what), tenantId: null, about, ...cause });
+      const item = itemOf(what);
+      added.set(`${what.kind} ${item}`, { kind: what.kind, item, tenantId: null, about, ...cause });
     },
     async settle(clients) {
-      const names = [...known, ...added.map(({ kind, item }) => `${kind} ${item}`)];
+      const names = [...known, ...added.keys()];
       await pool.query(tidySql, [kinds, names, clients]);
-      await putInQuarantine(pool, added, clock());
-      for (const { kind, about, reason, detail } of added)
+      await putInQuarantine(pool, [...added.values()], clock());
+      for (const { kind, about, reason, detail } of added.values())
         log.warn({ kind, ...about, reason, detail }, 'item quarantined');
-      return added.length;
+      return added.size;
     },
   };
 }

@@ -1,7 +1,7 @@
 // Reports the outcome of a sync to each resource. Writes the resource's status if it differs from the status in the
 // cluster, and creates Events for transitions. Never writes a status twice. If the API server fails when a status is
-// written, stops. If it fails when an Event is created, creates no more Events. If it rejects a single status or Event,
-// continues.
+// written, stops. If it fails when an Event is created, creates no more Events. If it refuses a single status, continues,
+// and quarantines that status. If it refuses a single Event, continues without that Event.
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Cluster } from './cluster.ts';
@@ -67,7 +67,7 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
 
   async function attempt(kind: keyof typeof state, report: Report, work: () => Promise<unknown>): Promise<boolean> {
     const what = statusOf(report);
-    if (state[kind] || options.refusals.isKnown(what)) return false;
+    if (state[kind] || (kind === 'statusFailed' && options.refusals.isKnown(what))) return false;
     await options.renewLease();
     try {
       await work();
@@ -75,7 +75,8 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
     } catch (error) {
       if (!(error instanceof ClusterError)) throw error;
       if (error.kind === 'refused') {
-        options.refusals.add({ ...what, detail: 'kubernetes refused' });
+        if (kind === 'statusFailed') options.refusals.add({ ...what, detail: 'kubernetes refused' });
+        else options.log.warn({ resource: report.verdict.resource.name }, error.message);
         return false;
       }
       if (!state[kind]) {
@@ -112,10 +113,7 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
   return sent;
 }
 
-/**
- * Identifies the status of a resource in the quarantine. A refused status or Event is retried after the resource has
- * changed.
- */
+/** Identifies the status of a resource in the quarantine. A refused status is retried after the resource has changed. */
 function statusOf({ verdict: { resource } }: Report) {
   return { kind: 'core-client-status', subject: resource.uid, version: String(resource.generation) } as const;
 }
