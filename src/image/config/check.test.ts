@@ -142,6 +142,23 @@ describe('a wrong setting is an error', () => {
     expect(code).toBe(1);
   });
 
+  it.each<[ProcessName, string[]]>([
+    ['forms', ['tenant-service:v2', 'configuration-service:v2', 'notification-service:v1', 'event-service:v1']],
+    ['token-handler', ['tenant-service:v2', 'configuration-service:v2', 'event-service:v1']],
+    ['reconciler', ['tenant-service:v2', 'configuration-service:v2', 'notification-service:v1']],
+  ])('%s names each service that the directory lacks', async (name, services) => {
+    const { findings } = await check(name, { URN_PREFIX: 'urn:another' });
+    const missing = findings.flatMap((text) => /no usable entry for urn:another:platform:(\S+)/.exec(text)?.[1] ?? []);
+    expect(missing).toEqual(services);
+  });
+
+  it('a directory without the file service, if forms are deleted with their files', async () => {
+    const { code, findings } = await check('forms', { DELETE_FILES: 'true' });
+    const urn = platform.access.urns.service('file-service:v1');
+    expect(findings).toEqual([`error: DIRECTORY_URL: the directory has no usable entry for ${urn}`]);
+    expect(code).toBe(1);
+  });
+
   it('more connections than the database allows', async () => {
     const limited = await createTestDatabase();
     await query(limited.url, `ALTER DATABASE ${new URL(limited.url).pathname.slice(1)} CONNECTION LIMIT 18`);

@@ -58,6 +58,7 @@ export const checkedProcesses: Readonly<Record<ProcessName, CheckedProcess>> = {
         'notification-service:v1',
         'event-service:v1',
       ]),
+      fileServiceCheck(),
     ],
   },
   'token-handler': {
@@ -83,7 +84,7 @@ export const checkedProcesses: Readonly<Record<ProcessName, CheckedProcess>> = {
       },
       providerCheck(),
       accountCheck('token-handler'),
-      directoryCheck('token-handler', ['tenant-service:v2', 'configuration-service:v2']),
+      directoryCheck('token-handler', ['tenant-service:v2', 'configuration-service:v2', 'event-service:v1']),
     ],
   },
   'platform-server': {
@@ -114,7 +115,7 @@ export const checkedProcesses: Readonly<Record<ProcessName, CheckedProcess>> = {
           }),
       },
       accountCheck('form-service'),
-      directoryCheck('form-service', ['configuration-service:v2', 'notification-service:v1']),
+      directoryCheck('form-service', ['tenant-service:v2', 'configuration-service:v2', 'notification-service:v1']),
     ],
   },
 };
@@ -148,6 +149,19 @@ function directoryCheck(service: string, services: readonly string[]): Dependenc
   const run = (values: AccountConfig, { env }: { env: NodeJS.ProcessEnv }) =>
     withPlatform(values, service, env, (opened) => checkDirectory(opened, { config: values, services }));
   return { dependency: 'directory', names: ['DIRECTORY_URL', ...platform], run };
+}
+
+/**
+ * Checks that the directory has the file service, if deletions need it. The intake application does not need it: its
+ * pages offer no uploads if the directory has no entry.
+ */
+function fileServiceCheck(): DependencyCheck {
+  const { dependency, names, run } = directoryCheck('form-service', ['file-service:v1']);
+  return {
+    dependency,
+    names: [...names, 'DELETE_FILES'],
+    run: async (values: FormsConfig, context) => (values.DELETE_FILES ? run(values as never, context) : []),
+  };
 }
 
 async function withPlatform(
