@@ -169,15 +169,24 @@ describe('a wrong setting is an error', () => {
     expect(code).toBe(1);
   });
 
-  it('a key ring without the key of stored registrations', async () => {
-    const row = "('t', 'c', 'r', 'o', 'k0.x', 'k0.x', 'http://x', '[]', now(), 'http://i')";
+  it('a key ring without the keys of stored registrations and of clients that are still to be deleted', async () => {
+    const row = "('t', 'c', 'r', 'o', 'k0.x', 'k2.x', 'http://x', '[]', now(), 'http://i')";
     const columns =
       'tenant_id, client_id, realm, oidc_client_id, client_secret, registration_access_token, registration_client_uri, redirect_uris, registered_at, issuer';
     const { url } = databases['token-handler'];
-    await query(url, `INSERT INTO client_registrations (${columns}) VALUES ${row}`);
+    await query(
+      url,
+      `INSERT INTO client_registrations (${columns}) VALUES ${row}`,
+      `INSERT INTO client_deletions (tenant_id, client_id, realm, oidc_client_id, registration_access_token,
+         registration_client_uri, created, not_before) VALUES ('t', 'c', 'r', 'o', 'k3.x', 'http://x', now(), now())`,
+    );
     const { code, findings } = await check('token-handler');
-    await query(url, 'DELETE FROM client_registrations');
-    expect(findings).toEqual(['error: KEY_RING: lacks the key "k0", with which stored registrations are encrypted']);
+    await query(url, 'DELETE FROM client_registrations', 'DELETE FROM client_deletions');
+    expect(findings).toEqual(
+      ['k0', 'k2', 'k3'].map(
+        (key) => `error: KEY_RING: lacks the key "${key}", with which stored registrations are encrypted`,
+      ),
+    );
     expect(code).toBe(1);
   });
 });

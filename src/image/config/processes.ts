@@ -178,14 +178,19 @@ async function withPlatform(
   }
 }
 
+/** The names of the keys that encrypt stored secrets. An encrypted secret begins with the name of its key. */
+const keysSql = `
+SELECT DISTINCT split_part(secret, '.', 1) AS key FROM (
+  SELECT unnest(ARRAY[client_secret, registration_access_token]) AS secret FROM client_registrations
+  UNION ALL SELECT registration_access_token FROM client_deletions) AS secrets
+ORDER BY key`;
+
 /**
- * Checks that the key ring has every key that encrypts a stored client secret. An encrypted secret begins with the name
- * of its key. If a key is missing, people cannot sign in to the clients whose secrets this key encrypts.
+ * Checks that the key ring has every key that encrypts a client secret or management token. Without the key, people
+ * cannot sign in to the client, or the token handler cannot change or delete it at the identity provider.
  */
 async function checkKeyRing(client: pg.Client, keyRing: string): Promise<Finding[]> {
-  const { rows } = await client.query<{ key: string }>(
-    "SELECT DISTINCT split_part(client_secret, '.', 1) AS key FROM client_registrations",
-  );
+  const { rows } = await client.query<{ key: string }>(keysSql);
   const known = new Set(keyRing.split(',').map((key) => key.trim().split(':')[0]));
   return rows
     .filter(({ key }) => !known.has(key))
