@@ -16,8 +16,7 @@ export class UsageError extends Error {}
 export const help = `Makes one pass: sends warnings about unused drafts, locks and deletes them, purges outdated rows, and syncs core clients
 with their resources. Does nothing while another run is active.
 
-Usage: npm run reconcile [-- --dry-run] [-- --only expire|clients] [-- --allow-prune]
-       [-- --accept-quarantine] [-- --help]
+Usage: npm run reconcile -- [--dry-run] [--only expire|clients] [--allow-prune] [--accept-quarantine] [--help]
 
   --dry-run              log what would change, and change nothing
   --only expire|clients  do only one of the two parts

@@ -1,7 +1,7 @@
 // Tests the arguments, the progress and the summary of a run of the reconciler.
 import { describe, expect, it } from 'vitest';
 import { captureLog } from '../test/support/captured-log.ts';
-import { parseRunArguments, UsageError } from './options.ts';
+import { help, parseRunArguments, UsageError } from './options.ts';
 import { createProgress, describePace, paceOf } from './progress.ts';
 import type { RunResult } from './run.ts';
 import { exitCodeOf, summarise } from './summary.ts';
@@ -65,6 +65,18 @@ describe('the arguments', () => {
       allowPrune: false,
       acceptQuarantine: false,
       help: false,
+    });
+  });
+
+  it('can be given as the usage in --help says', () => {
+    const [, usage = ''] = /^Usage: npm run reconcile -- (.*)$/m.exec(help) ?? [];
+    const args = usage.replaceAll(/[[\]]/g, '').replace('expire|clients', 'clients').split(' ');
+    expect(parseRunArguments(args)).toEqual({
+      only: 'clients',
+      dryRun: true,
+      allowPrune: true,
+      acceptQuarantine: true,
+      help: true,
     });
   });
 
