@@ -86,7 +86,7 @@ export interface DeliveryOptions {
 
 /**
  * Returns a function that delivers one row. It resolves when the service has accepted the row, or the row was skipped
- * or postponed. It rejects with the platform client's error.
+ * or postponed. It rejects with the platform client's error, or with FilesRemain, whose cause is such an error.
  */
 export function createDelivery(options: DeliveryOptions): Deliver {
   return async (row) => {

@@ -47,14 +47,24 @@ function pathOf(urn: string): string | undefined {
   return id && `/files/${id}`;
 }
 
+/** Thrown if every file that was tried has failed. `cause` is the last error; `left` are the URNs, failed ones last. */
+export class FilesRemain extends Error {
+  readonly left: readonly string[];
+
+  constructor(left: readonly string[], cause: unknown) {
+    super('no file could be removed', { cause });
+    this.left = left;
+  }
+}
+
 /** Maximum number of files that one call of `removeOwned` removes. It keeps other forms from waiting too long. */
 const mostAtOnce = 100;
 
 /**
  * Removes the files with these URNs whose record is `owner`. Leaves other files alone, because an applicant can enter
  * the URN of any file. After `longest` milliseconds, removes no further file. Returns the number of removed files, and
- * the URNs that are left, failed ones last. Throws the last error only if every file fails, so that a file that cannot
- * be removed does not block the others.
+ * the URNs that are left, failed ones last, so that files that cannot be removed do not block the others. Throws
+ * FilesRemain only if every file that it tried fails.
  */
 export async function removeOwned(
   files: FileService,
@@ -76,6 +86,7 @@ export async function removeOwned(
       failure = error;
     }
   }
-  if (failed.length > 0 && failed.length === tried) throw failure;
-  return { removed, left: [...urns.slice(tried), ...failed] };
+  const left = [...urns.slice(tried), ...failed];
+  if (failed.length > 0 && failed.length === tried) throw new FilesRemain(left, failure);
+  return { removed, left };
 }

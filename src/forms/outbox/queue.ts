@@ -11,6 +11,7 @@ import { runIn, startRoot } from '../../service/tracing/tracing.ts';
 import { createClaims } from './claims.ts';
 import type { Deliver } from './delivery.ts';
 import { causeOf, createOutage, type FailureLog, type Outage, sideOf, withDeadline } from './failure.ts';
+import { FilesRemain } from './files.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
 import type { ClaimedRow, DeliveryService, DispatchedStore } from './store.ts';
@@ -181,11 +182,12 @@ async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<
     if (outcome !== 'skipped' && outage.succeeded(row.tenantId) === 'ended') failures.ended(service);
     if (notBefore) settlements.add({ kind: 'postponed', row, notBefore, postponed: true, files });
     else settlements.add({ kind: 'accepted', row, subscriberId });
-  } catch (error) {
+  } catch (thrown) {
+    const { cause: error, left } = thrown instanceof FilesRemain ? thrown : { cause: thrown, left: undefined };
     metrics.delivered(row.kind, sideOf(error) === 'row' ? 'rejected' : 'failed', performance.now() - began);
     failures.failed(service, error, row);
     if (outage.failed(row.tenantId, error) === 'ended') failures.ended(service);
-    settlements.add(failureOf(row, error, options));
+    settlements.add(failureOf(row, error, left, options));
   }
 }
 
@@ -204,7 +206,12 @@ function inSpanOf<T>({ traceparent, kind }: ClaimedRow, work: () => Promise<T>):
   return runIn(startRoot({ name: `deliver ${kind}`, kind: 'consumer', link: traceparent }), work);
 }
 
-function failureOf(row: ClaimedRow, error: unknown, { pace, clock, outage }: DeliveriesOptions): Outcome {
+function failureOf(
+  row: ClaimedRow,
+  error: unknown,
+  files: readonly string[] | undefined,
+  { pace, clock, outage }: DeliveriesOptions,
+): Outcome {
   const cause = causeOf(error);
   const refusals = row.refusals + (cause ? 1 : 0);
   if (cause && refusals >= pace.refusals) return { kind: 'refused', row, ...cause };
@@ -213,7 +220,7 @@ function failureOf(row: ClaimedRow, error: unknown, { pace, clock, outage }: Del
   // always fail would use up the capacity.
   if (outage.state() === 'none') backoff.cap = pace.retry.row.cap;
   const delay = retryDelay(cause ? refusals : row.attempts, backoff);
-  return { kind: 'failed', row, refusals, notBefore: new Date(clock().getTime() + delay) };
+  return { kind: 'failed', row, refusals, notBefore: new Date(clock().getTime() + delay), files };
 }
 
 /** Maximum pause in milliseconds after a slow claim. A nudge does not end this pause. */

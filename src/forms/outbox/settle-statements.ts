@@ -24,7 +24,7 @@ export interface FailedRow {
   /** True if the row is not due before `notBefore`. Until then, the row counts neither as failed nor as waiting. */
   postponed?: boolean | undefined;
   /** The URNs of the files that a `remove-files` row must still remove. */
-  files?: string[] | undefined;
+  files?: readonly string[] | undefined;
   /** The new number of refusals by the service. */
   refusals?: number | undefined;
 }

@@ -10,8 +10,9 @@ import type { ClaimedRow, OutboxStore } from './store.ts';
 /** The outcome of a claimed row. */
 export type Outcome = { row: ClaimedRow } & (
   | { kind: 'accepted'; subscriberId: string | undefined }
-  | { kind: 'failed'; notBefore: Date; refusals: number }
-  /** The row is not due before the time `notBefore`. `files` replaces the files of the row. */
+  /** `files` replaces the files of the row, also below. */
+  | { kind: 'failed'; notBefore: Date; refusals: number; files: readonly string[] | undefined }
+  /** The row is not due before the time `notBefore`. */
   | { kind: 'postponed'; notBefore: Date; postponed: true; files: string[] | undefined }
   /** The row was claimed and given back without an attempt. */
   | { kind: 'untried' }

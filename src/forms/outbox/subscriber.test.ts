@@ -401,7 +401,7 @@ describe('files of a deleted form', () => {
 
   it.each([
     ['fails in between', { fileTime: 60_000 }, ['1', '2', '3', '2']],
-    ['is slow and fails in between', { fileTime: 0 }, ['1', '2', '2', '3']],
+    ['is slow and fails in between', { fileTime: 0 }, ['1', '2', '3', '2']],
     ['works', { fileTime: 60_000 }, ['1', '2', '3']],
   ])(
     'are read one after the other, not again from the first one, if the file service %s',
@@ -458,5 +458,22 @@ describe('files of a deleted form', () => {
       "SELECT facts -> 'files' AS files FROM outbox WHERE kind = 'remove-files'",
     );
     expect(rows).toEqual([{ files: files.slice(-1) }]);
+  });
+
+  it('are deleted although the file service refuses the first hundred of them', async () => {
+    const form = await database.addForm();
+    const owner = `urn:example:platform:form-service:v1:/forms/${form}`;
+    const files = Array.from({ length: 101 }, (_, index) => `${file('0').slice(0, -3)}${100 + index}`);
+    sink.answer((({ method, path }: { method: string; path: string }) => {
+      if (method !== 'GET') return undefined;
+      return path.endsWith('200') ? { status: 200, body: { recordId: owner } } : { status: 400 };
+    }) as never);
+    await database.removeForm(form);
+    await database.addRow(form, 'form-deleted', { at: clock(), facts: { files } });
+    start({ deleteFiles: true });
+    await expect.poll(pending).toEqual(['remove-files']);
+    shift = quarterHour + 1_000;
+    const deleted = () => sink.received.filter(({ method }) => method === 'DELETE').map(({ path }) => path.slice(-3));
+    await expect.poll(deleted).toEqual(['200']);
   });
 });
