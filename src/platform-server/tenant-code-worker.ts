@@ -1,6 +1,7 @@
 // The worker that executes the schemas and templates of tenants.
 import type { FieldError } from '../service/http/problem.ts';
 import { serveJobs } from '../service/workers/limited-worker.ts';
+import { tooLong } from './configuration/configuration.ts';
 import { createValidate, schemaFault } from './configuration/validation.ts';
 import type { Template } from './notifications/notification-type.ts';
 import {
@@ -12,15 +13,18 @@ import {
 } from './notifications/template.ts';
 import type { CodePiece } from './written-code.ts';
 
-/** The input of a job. `schema` and `value` are JSON texts. */
+/**
+ * The input of a job. `schema` and `value` are JSON texts. `longest` is the maximum length in characters of the value
+ * with the schema's defaults. Undefined if the caller does not need the defaults.
+ */
 export type CodeQuestion =
-  | { kind: 'validate'; schema: string; value: string }
+  | { kind: 'validate'; schema: string; value: string; longest: number | undefined }
   | { kind: 'check'; pieces: CodePiece[] }
   | { kind: 'render'; template: Template; data: NoticeData };
 
 /**
  * The result of a job. `value` is the JSON text of a valid value with the schema's defaults. Undefined if the schema
- * added no default.
+ * added no default, or if the caller does not need the defaults.
  */
 export type CodeAnswer =
   | { kind: 'valid'; value: string | undefined }
@@ -35,7 +39,7 @@ const listedErrors = 20;
 serveJobs<CodeQuestion, CodeAnswer>((question) => {
   switch (question.kind) {
     case 'validate':
-      return validateValue(question.schema, question.value);
+      return validateValue(question);
     case 'check':
       return { kind: 'invalid', errors: faultsOf(question.pieces) };
     case 'render':
@@ -43,10 +47,16 @@ serveJobs<CodeQuestion, CodeAnswer>((question) => {
   }
 });
 
-function validateValue(schema: string, value: string): CodeAnswer {
+/**
+ * A few bytes of a value can get megabytes of defaults. A value that is too long with its defaults is refused here, so
+ * that the main process never holds it.
+ */
+function validateValue({ schema, value, longest }: Extract<CodeQuestion, { kind: 'validate' }>): CodeAnswer {
   const result = validate(JSON.parse(schema), JSON.parse(value));
   if (!result.valid) return { kind: 'invalid', errors: [{ pointer: result.pointer, detail: result.detail }] };
+  if (longest === undefined) return { kind: 'valid', value: undefined };
   const text = JSON.stringify(result.value);
+  if (text.length > longest) return { kind: 'invalid', errors: [tooLong(longest)] };
   return { kind: 'valid', value: text === value ? undefined : text };
 }
 

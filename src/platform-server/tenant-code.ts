@@ -6,7 +6,7 @@ import type { Metrics } from '../service/operations/metrics.ts';
 import { programModule } from '../service/program-files.ts';
 import { LimitedWorkers } from '../service/workers/limited-workers.ts';
 import type { JobReply } from '../service/workers/worker-process.ts';
-import type { Validation } from './configuration/validation.ts';
+import type { Invalid, Validation } from './configuration/validation.ts';
 import type { Template } from './notifications/notification-type.ts';
 import { RenderFailure } from './notifications/render-failure.ts';
 import type { Notice, NoticeData } from './notifications/template.ts';
@@ -19,7 +19,12 @@ import type { CodePiece } from './written-code.ts';
  */
 export interface TenantCode {
   /** Validates a value. If its schema exceeds the limit of time or memory, the value counts as invalid. */
-  validate(tenant: string, schema: unknown, value: unknown): Promise<Validation>;
+  validate(tenant: string, schema: unknown, value: unknown): Promise<{ valid: true } | Invalid>;
+  /**
+   * Validates a value as `validate` does, and adds the schema's defaults. A value whose JSON text would be longer than
+   * `longest` characters with the defaults is invalid.
+   */
+  complete(tenant: string, schema: unknown, value: unknown, longest: number): Promise<Validation>;
   /** Returns the errors in schemas and templates that are about to be stored. */
   check(tenant: string, pieces: CodePiece[]): Promise<FieldError[]>;
   /** Renders a notice. Throws RenderFailure if the template is invalid, or exceeds the limit of time or memory. */
@@ -66,6 +71,22 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
   const run = (tenant: string, question: CodeQuestion) =>
     workers.run({ tenant, member: question.kind }, question).then(outcomeOf);
 
+  async function validate(
+    tenant: string,
+    schema: unknown,
+    value: unknown,
+    longest: number | undefined,
+  ): Promise<Validation> {
+    const question = { schema: JSON.stringify(schema), value: JSON.stringify(value), longest };
+    const outcome = await run(tenant, { kind: 'validate', ...question });
+    if ('failure' in outcome)
+      return { valid: false, pointer: '', detail: `cannot be validated: its schema ${outcome.detail}` };
+    if (outcome.kind === 'valid')
+      return { valid: true, value: outcome.value === undefined ? value : JSON.parse(outcome.value) };
+    const [first] = outcome.kind === 'invalid' ? outcome.errors : [];
+    return { valid: false, pointer: first?.pointer ?? '', detail: first?.detail ?? 'is not valid' };
+  }
+
   async function checkPart(tenant: string, pieces: CodePiece[]): Promise<FieldError[]> {
     const outcome = await run(tenant, { kind: 'check', pieces });
     if ('failure' in outcome)
@@ -74,16 +95,8 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
   }
 
   return {
-    async validate(tenant, schema, value) {
-      const question = { schema: JSON.stringify(schema), value: JSON.stringify(value) } as const;
-      const outcome = await run(tenant, { kind: 'validate', ...question });
-      if ('failure' in outcome)
-        return { valid: false, pointer: '', detail: `cannot be validated: its schema ${outcome.detail}` };
-      if (outcome.kind === 'valid')
-        return { valid: true, value: outcome.value === undefined ? value : JSON.parse(outcome.value) };
-      const [first] = outcome.kind === 'invalid' ? outcome.errors : [];
-      return { valid: false, pointer: first?.pointer ?? '', detail: first?.detail ?? 'is not valid' };
-    },
+    validate: (tenant, schema, value) => validate(tenant, schema, value, undefined),
+    complete: validate,
     async check(tenant, pieces) {
       // Definitions often contain the same schema, so each text is checked only once, at its first position.
       const distinct = [

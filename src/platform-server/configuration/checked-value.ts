@@ -4,18 +4,21 @@ import { type FieldError, invalidRequest, Problem } from '../../service/http/pro
 import type { TenantCode } from '../tenant-code.ts';
 import type { TenantPool } from '../tenant-pool.ts';
 import { changedCode, type FindCode, mostWritten } from '../written-code.ts';
-import { applyEdit, type ConfigurationKey, type Edit, EditError } from './configuration.ts';
+import { applyEdit, type ConfigurationKey, type Edit, EditError, tooLong } from './configuration.ts';
 import { createConfigurationStore } from './store.ts';
 
 export interface CheckOptions {
   tenantPool: TenantPool;
-  code: Pick<TenantCode, 'validate' | 'check'>;
+  code: Pick<TenantCode, 'complete' | 'check'>;
   /**
    * The configurations of this server's own services, keyed by `namespace:name`. Each has a schema that no definition
    * overrides, and a function that finds the schemas and templates in its value.
    */
   builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
-  /** Maximum length of a value's JSON text in characters. Also limits the growth of a value by repeated edits. */
+  /**
+   * Maximum length of a value's JSON text in characters. Also limits the growth of a value by repeated edits, and by
+   * its schema's defaults.
+   */
   largest: number;
   /**
    * Checks a value that its schema accepts. Returns the reason if the value is rejected. `before` is the current value.
@@ -37,13 +40,12 @@ export async function checkedValue(
   const label = `${key.namespace}:${key.name}`;
   const value = applyOrReject(before, edit);
   const refuse = (errors: FieldError[]) => invalidValue(label, edit, errors);
-  if (JSON.stringify(value).length > largest)
-    throw refuse([{ pointer: '', detail: `would be longer than ${largest} characters` }]);
+  if (JSON.stringify(value).length > largest) throw refuse([tooLong(largest)]);
   const own = builtIn[label];
   const store = createConfigurationStore(options.tenantPool.of(key.scope));
   const schema = own ? own.schema : (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
   if (schema === undefined) return value;
-  const result = await code.validate(key.scope, schema, value);
+  const result = await code.complete(key.scope, schema, value, largest);
   if (!result.valid) throw refuse([{ pointer: result.pointer, detail: result.detail }]);
   const refused = await options.refuse(key, result.value, before);
   if (refused) throw refuse([refused]);

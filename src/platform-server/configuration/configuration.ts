@@ -1,4 +1,5 @@
 // Defines configurations, and how a PATCH changes their values. All functions are pure.
+import type { FieldError } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 
 export type JsonObject = Record<string, unknown>;
@@ -109,4 +110,9 @@ function deletePath(value: JsonObject, path: string[]): JsonObject {
 
 function without(value: JsonObject, key: string): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
+}
+
+/** Returns the error of a value whose JSON text has more than `longest` characters. */
+export function tooLong(longest: number): FieldError {
+  return { pointer: '', detail: `would be longer than ${longest} characters` };
 }

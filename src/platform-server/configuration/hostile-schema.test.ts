@@ -121,4 +121,21 @@ describe('a document', () => {
     for (let nth = 0; nth < 4; nth += 1) statuses.push((await update('growing/x', more)).status);
     expect(statuses).toEqual([200, 200, 400, 400]);
   });
+
+  it('cannot grow by the defaults of its schema beyond twice the largest body, and a smaller one gets them', async () => {
+    const item = { type: 'object', properties: { a: { default: 'x'.repeat(100_000) } } };
+    await define('defaults:x', { type: 'array', items: item });
+    expect(
+      await replace(
+        'defaults/x',
+        Array.from({ length: 600 }, () => ({})),
+      ),
+    ).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/configuration', detail: 'would be longer than 400000 characters' }] },
+    });
+    const { status, text } = await replace('defaults/x', [{}, {}, {}]);
+    expect(status).toBe(200);
+    expect(text.length).toBeGreaterThan(300_000);
+  });
 });
