@@ -1,5 +1,6 @@
 // Starts a platform server from its configuration. Creates the database pools, the stores, the mailer, the dependencies
 // of the routes and the job worker. Then listens.
+import type pg from 'pg';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
 import { createSigningKeys } from '../service/auth/signing-keys.ts';
@@ -83,6 +84,7 @@ export async function startPlatformServer(options: {
     clock,
     metrics,
     pool,
+    jobPool,
     mailer,
     tenantCode,
     behaviour,
@@ -126,14 +128,17 @@ interface Base extends StoreOptions, ReturnType<typeof createStores> {
   clock: Clock;
   metrics: Metrics;
   tenantCode: TenantCode;
-  /** Runs the statements of requests. Jobs use `pool`. */
+  /** Runs the statements of jobs. */
+  jobPool: pg.Pool;
+  /** Runs the statements of requests. */
   tenantPool: TenantPool;
 }
 
 function createJobs(base: Base): PlatformJobs {
-  const { pool, clock, log, metrics, mailer, urns, tenantStore, directory, events, deliveries } = base;
+  const { jobPool: pool, clock, log, metrics, mailer } = base;
+  const { urns, tenantStore, directory, events, deliveries, typesOf, senderOf } = createStores({ ...base, pool });
   const options = {
-    ...{ pool, clock, log, metrics, mailer, typesOf: base.typesOf, senderOf: base.senderOf },
+    ...{ pool, clock, log, metrics, mailer, typesOf, senderOf },
     render: base.behaviour.render(base.tenantCode.render),
     eventsIn: createEventStore,
     subscriberUrn: urns.subscriber,

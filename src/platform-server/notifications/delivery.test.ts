@@ -15,6 +15,12 @@ import {
   withTenant,
 } from '../../../test/support/notices.ts';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { systemClock } from '../../service/clock.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
+import { createEventStore } from '../events/store.ts';
+import { tenantKey } from '../tenant-key.ts';
+import { createDeliveryJobs, type DeliveryOptions } from './delivery.ts';
+import type { NotificationType } from './notification-type.ts';
 
 describe('routing', () => {
   let platform: TestPlatform;
@@ -82,6 +88,20 @@ describe('routing', () => {
     });
     await subscribe(caller, 'own@example.org', undefined, { type: 'own' });
     expect(await recipients({ namespace: 'notification-service', name: 'sent' })).toEqual([]);
+  });
+
+  it('an event needs one connection at a time, so that events cannot wait for the connections of each other', async () => {
+    const pool = new pg.Pool({ connectionString: platform.databaseUrl, max: 1, connectionTimeoutMillis: 1_000 });
+    onTestFinished(() => pool.end());
+    await database.query(`INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted)
+      VALUES (gen_random_uuid(), 'none', 'form-service', 'unheard', now(), '{}', '{}', now())`);
+    const { rows } = await database.query<{ sequence: string }>(`SELECT sequence FROM events WHERE name = 'unheard'`);
+    const jobs = createDeliveryJobs({
+      ...{ pool, clock: systemClock, metrics: createMetrics('test'), eventsIn: createEventStore },
+      typesOf: async () => new Map((await pool.query<[string, NotificationType]>('SELECT WHERE false')).rows),
+    } as unknown as DeliveryOptions);
+    await jobs.routeEvent(rows[0]?.sequence ?? '');
+    expect((await database.query(`SELECT FROM events WHERE name = 'unheard'`)).rowCount).toBe(0);
   });
 
   it('the notice is rendered from the template, as text and as HTML, with the data escaped in the HTML', async () => {
@@ -219,4 +239,36 @@ describe('a failure of the mail server', () => {
     await settled(database);
     expect(new Set(server.received.map(({ messageId }) => messageId)).size).toBe(1);
   });
+});
+
+it('notices are delivered while requests use all of their connections', async () => {
+  const platform = await startTestPlatform({ env: { DATABASE_POOL_SIZE: '1' } });
+  const database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
+  onTestFinished(async () => {
+    await database.end();
+    await platform.close();
+  });
+  const caller = await callerOf(platform);
+  await putTypes(caller);
+  await subscribe(caller, 'ana@example.org', { correlationId: 'form:1' });
+  const other = await subscribe(caller, 'other@example.org', { correlationId: 'form:2' });
+  await database.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_sleep(14); RETURN OLD; END $$`);
+  await database.query('CREATE TRIGGER wait BEFORE DELETE ON subscribers FOR EACH ROW EXECUTE FUNCTION wait()');
+  let isDeleted = false;
+  const path = `${platform.url}/subscription/v1/subscribers/${other}${withTenant(caller)}`;
+  const deletion = call(path, { method: 'DELETE', token: caller.token }).finally(() => {
+    isDeleted = true;
+  });
+  const sleeping = `FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()`;
+  await expect.poll(async () => (await database.query(`SELECT ${sleeping}`)).rowCount).toBe(1);
+  const event = { namespace: 'form-service', name: 'form-locked', correlationId: 'form:1', context: {}, payload: {} };
+  await createEventStore(database).accept(
+    { ...event, tenant: tenantKey(platform.tenant.id), occurred: new Date() },
+    new Date(),
+  );
+  await expect.poll(() => platform.mailbox.messages().map(({ to }) => to)).toEqual(['ana@example.org']);
+  expect(isDeleted).toBe(false);
+  await database.query(`SELECT pg_terminate_backend(pid) ${sleeping}`);
+  await deletion;
 });

@@ -67,19 +67,23 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
   const { notices } = createNoticeMetrics(options.metrics);
 
   return {
-    routeEvent: (sequence) =>
-      withTransaction(pool, async (transaction) => {
+    async routeEvent(sequence) {
+      const found = await options.eventsIn(pool).find(sequence);
+      if (!found) return;
+      // Reads the types before the transaction: a job that holds a connection must not wait for a second one.
+      const types = typesOfEvent(await options.typesOf(found.tenant), found.namespace, found.name);
+      await withTransaction(pool, async (transaction) => {
         const events = options.eventsIn(transaction);
         const event = await events.lockUnrouted(sequence);
         if (!event) return;
         const deliveries = createDeliveryStore(transaction);
         let count = 0;
-        for (const type of typesOfEvent(await options.typesOf(event.tenant), event.namespace, event.name))
-          count += await deliveries.route(event, type.id, clock());
+        for (const type of types) count += await deliveries.route(event, type.id, clock());
         // An event without subscribers is deleted, because nothing needs it.
         if (count === 0) await events.remove(sequence);
         else await events.markRouted(sequence, clock());
-      }),
+      });
+    },
 
     async deliver(delivery) {
       const store = createDeliveryStore(pool);
