@@ -102,6 +102,15 @@ describe('the token of the service account', () => {
     expect(server.requests).toHaveLength(2);
   });
 
+  it('that one service rejects while the identity provider is down keeps working for the others', async () => {
+    await account.token();
+    server.behave(answerJson({}, 500));
+    const renewal = account.renew('token-1');
+    expect(await account.token()).toBe('token-1');
+    await expect(renewal).rejects.toMatchObject({ service: 'identity-provider', kind: 'failed' });
+    expect(await account.token()).toBe('token-1');
+  });
+
   it('that was replaced before its rejection is replaced by the current one', async () => {
     await account.token();
     await account.renew('token-1');

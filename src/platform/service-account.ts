@@ -26,7 +26,8 @@ export interface ServiceAccount extends TokenSource {
   token(): Promise<string>;
   /**
    * Returns a token to replace one that a service refused. A token is renewed at most once in 5 s. Otherwise, a service
-   * that refuses every token would cause a flood of requests to the identity provider.
+   * that refuses every token would cause a flood of requests to the identity provider. Until the new token has
+   * arrived, `token` returns the refused one, because other services may accept it.
    */
   renew(refused: string): Promise<string>;
   /** Gets a token. Throws WrongSetting if the identity provider rejects the credentials, or the errors of `token`. */
@@ -109,10 +110,11 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     authenticate: () => token().then(() => undefined, explainRejection(clientId)),
     async renew(refused) {
       if (held && held.token !== refused) return held.token;
+      if (flight) return flight;
       const now = clock().getTime();
       if (held && now - refusedAt < renewalInterval) return held.token;
       refusedAt = now;
-      held = undefined;
+      // Other services may still accept the held token, so it is kept until there is a new one.
       return renewed();
     },
   };
