@@ -12,9 +12,16 @@ import { createCodeStore } from './store.ts';
  */
 export const codeLimit = { name: 'address-codes', most: 10, window: 3_600_000 };
 
+export interface IssuedCode {
+  /** The code in plain text. */
+  code: string;
+  /** Makes the previous code valid again. Call this function only if the new code certainly was not sent. */
+  withdraw(): Promise<void>;
+}
+
 export interface Codes {
-  /** Returns a new code for this address, in plain text. The new code replaces the previous one. */
-  issue(tenant: string, to: CodePlace): Promise<string>;
+  /** Issues a new code for this address. The new code replaces the previous one. */
+  issue(tenant: string, to: CodePlace): Promise<IssuedCode>;
   /**
    * Resolves to true if the code is correct. After that, only a check with the same idempotency key can use the code
    * again. Resolves to undefined if no code was ever sent to this address.
@@ -36,8 +43,14 @@ export function createCodes({ tenantPool, key, clock, workOnce }: CodesOptions):
     async issue(tenant, to) {
       const code = generateCode();
       const expires = new Date(clock().getTime() + codeLifetime);
-      await createCodeStore(tenantPool.of(tenant)).replace(to, digestCode(key, to, code), expires);
-      return code;
+      const digest = digestCode(key, to, code);
+      const former = await tenantPool.transaction(tenant, async (transaction) => {
+        const store = createCodeStore(transaction);
+        const sent = await store.lock(to);
+        await store.replace(to, digest, expires);
+        return sent;
+      });
+      return { code, withdraw: () => createCodeStore(tenantPool.of(tenant)).restore(to, digest, former) };
     },
 
     check(tenant, at, code, idempotencyKey) {

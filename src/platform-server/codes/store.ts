@@ -19,6 +19,22 @@ export function createCodeStore(database: Queryable) {
     },
 
     /**
+     * Stores `former` in place of the code with this digest. Deletes the row if there was no former code. Changes nothing
+     * if the code was replaced or used in the meantime.
+     */
+    async restore(at: CodePlace, digest: Buffer, former: SentCode | undefined): Promise<void> {
+      if (!former) {
+        await database.query(`DELETE FROM codes WHERE ${matchesAddress} AND digest = $4`, [...values(at), digest]);
+        return;
+      }
+      await database.query(
+        `UPDATE codes SET digest = $5, expires = $6, failures = $7, verified_check = $8
+         WHERE ${matchesAddress} AND digest = $4`,
+        [...values(at), digest, former.digest, former.expires, former.failures, former.verifiedCheck],
+      );
+    },
+
+    /**
      * Locks and returns the code of an address. Returns undefined if no code was ever sent to the address. Requires a
      * transaction.
      */

@@ -30,7 +30,7 @@ export interface SubscriberRouteOptions {
   subscribers: SubscriberStore;
   subscribing: Subscribing;
   codes: {
-    issue(tenant: string, to: CodeAddress): Promise<string>;
+    issue(tenant: string, to: CodeAddress): Promise<{ code: string; withdraw(): Promise<void> }>;
     check(tenant: string, at: CodeAddress, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
   };
   /** Limits the codes of an address. */
@@ -155,13 +155,18 @@ async function sendCode(
     throw new Problem('too-many-requests', `${codeLimit.most} codes were sent to this address in the last hour.`, {
       headers: { 'Retry-After': String(reset) },
     });
+  let issued: Awaited<ReturnType<typeof codes.issue>> | undefined;
   try {
-    const code = await codes.issue(key, to);
-    const mail = codeMail({ to: { name, address: to.address }, code, reason, language });
+    issued = await codes.issue(key, to);
+    const mail = codeMail({ to: { name, address: to.address }, code: issued.code, reason, language });
     await sendMail(key, { ...mail, from: await senderOf(key) });
   } catch (cause) {
-    // A code that may have been sent counts (decision 0085).
-    if (!(cause instanceof MailError) || cause.refused) codeLimit.uncount(counted);
+    // A code that may have been sent counts, and replaces the previous one (decision 0085).
+    if (!(cause instanceof MailError) || cause.refused) {
+      codeLimit.uncount(counted);
+      // If the database fails here, the person can still ask for another code.
+      await issued?.withdraw().catch(() => undefined);
+    }
     throw cause instanceof MailError ? new Problem('internal', 'The code could not be sent.', { cause }) : cause;
   }
 }
