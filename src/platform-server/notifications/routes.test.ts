@@ -182,6 +182,11 @@ describe('subscribing', () => {
     });
   });
 
+  it.skipIf(isReferenceRun)('never stores an address as verified because the request says so', async () => {
+    const channels = [{ channel: 'email', address: 'claimed@example.org', verified: true }];
+    expect((await subscribe({ channels })).subscriber.channels).toEqual([{ ...channels[0], verified: false }]);
+  });
+
   it('creates another subscriber each time without id or userId, even with an equal address', async () => {
     expect((await subscribe()).subscriberId).not.toBe((await subscribe()).subscriberId);
   });

@@ -57,11 +57,13 @@ export function createSubscriberStore(database: Queryable) {
 
     /**
      * Returns the id of the user's subscriber. If it does not exist, creates it with these addresses. Without a user
-     * id, creates a new subscriber each time. Requires a transaction.
+     * id, creates a new subscriber each time. No new address counts as verified, whatever the request says. Requires a
+     * transaction.
      */
     async findOrCreate(tenant: string, subscriber: UserSubscriber, now: Date): Promise<string> {
       const id = randomBytes(12).toString('hex');
-      if (await create(id, tenant, subscriber, now)) return id;
+      const channels = subscriber.channels.map((channel) => ({ ...channel, verified: false }));
+      if (await create(id, tenant, { ...subscriber, channels }, now)) return id;
       const { rows } = await database.query<{ id: string }>(
         'SELECT id FROM subscribers WHERE tenant = $1 AND user_id = $2 FOR UPDATE',
         [tenant, subscriber.userId],
