@@ -46,6 +46,11 @@ describe('the list of tenants', () => {
     expect((await list({ realm: 'demo' })).body).toEqual({ results: [demo], page: { size: 1 } });
   });
 
+  it('does not tell an anonymous caller whether an address is that of a tenant’s administrator', async () => {
+    for (const adminEmail of ['admin@example.com', 'other@example.com'])
+      expect(names((await list({ name: 'demo', adminEmail })).body)).toEqual(['Demo']);
+  });
+
   it('responds with 401 to an invalid token, which does not count as anonymous', async () => {
     const elsewhere = await roleToken(platform.access, { 'form-service': ['x'] });
     expect((await list({ name: 'demo' }, 'nonsense')).status).toBe(401);

@@ -25,7 +25,7 @@ export function tenantRoutes(options: TenantRouteOptions): Route[] {
       query: listQuery,
       answers: {
         200: {
-          description: 'All matching tenants; without addresses for a caller without a token',
+          description: 'All matching tenants. For a caller without a token, `adminEmail` is ignored and missing',
           schema: listAnswer,
         },
         400: { description: 'A filter is invalid' },
@@ -33,7 +33,9 @@ export function tenantRoutes(options: TenantRouteOptions): Route[] {
       },
       async handle({ query }, _request, response) {
         const { caller } = response.locals;
-        const found = await store.find({ ...query, id: onlyVisibleTenant(caller) });
+        // A caller who does not get addresses cannot search for one either.
+        const adminEmail = caller && query.adminEmail;
+        const found = await store.find({ ...query, adminEmail, id: onlyVisibleTenant(caller) });
         const results = found.map((tenant) => showTenant(urns, tenant, caller !== undefined));
         response.json({ results, page: { size: results.length } });
       },
