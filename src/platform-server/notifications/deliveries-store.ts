@@ -40,7 +40,7 @@ export function createDeliveryStore(database: Queryable) {
      * Returns the number of deliveries. A subscription without criteria matches every event. Otherwise, at least one of
      * its criteria must match. A criterion matches if its correlation id is absent or equals the event's, and if the
      * event's context contains every member of the criterion's context. If a tenant has many waiting deliveries,
-     * further ones get a lower priority.
+     * further ones get a lower priority: one of 101 levels, because the library stores a priority in 16 bits.
      */
     async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {
       const { rowCount } = await database.query(
@@ -55,7 +55,7 @@ export function createDeliveryStore(database: Queryable) {
            SELECT $1, $3, subscriber_id, $6, $2, $4 FROM matched ON CONFLICT DO NOTHING RETURNING *),
          waiting AS (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT 1000) AS own)
          SELECT (graphile_worker.add_job('deliver', ${payload('$7')}, max_attempts => 32767, job_key => ${deliveryJobKey},
-           priority => (((SELECT n FROM waiting) + row_number() OVER ()) / 10)::integer)).id FROM made`,
+           priority => (least((SELECT n FROM waiting) + row_number() OVER (), 1000) / 10)::integer)).id FROM made`,
         [
           ...[event.sequence, event.tenant, typeId, event.correlationId ?? null, JSON.stringify(event.context), now],
           storedTraceparent(),

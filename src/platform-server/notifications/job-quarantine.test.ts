@@ -3,9 +3,10 @@
 import { once } from 'node:events';
 import pg from 'pg';
 import { SMTPServer } from 'smtp-server';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { createDeliveryStore } from './deliveries-store.ts';
 import { createNoticeQuarantine } from './job-quarantine.ts';
 
 let server: SMTPServer;
@@ -120,12 +121,15 @@ it('a notice that the mail server always refuses is quarantined, delivered after
   ]);
 });
 
-it('an event that Postgres cannot route is quarantined, and the next one is routed', async () => {
+it.each([
+  ['rejects', '22P05'],
+  ['cannot route within the statement timeout', '57014'],
+])('an event that Postgres %s is quarantined, and the next one is routed', async (_what, state) => {
   await addSubscriber('good');
   await database.query(`
-    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
       IF EXISTS (SELECT FROM events e WHERE e.sequence = NEW.event AND e.context ? 'bad')
-      THEN RAISE EXCEPTION 'Ana' USING ERRCODE = '22P05'; END IF;
+      THEN RAISE EXCEPTION 'Ana' USING ERRCODE = '${state}'; END IF;
       RETURN NEW; END $$;
     CREATE TRIGGER refuse BEFORE INSERT ON deliveries FOR EACH ROW EXECUTE FUNCTION refuse()`);
   await addEvent('{"bad":1}');
@@ -133,10 +137,33 @@ it('an event that Postgres cannot route is quarantined, and the next one is rout
   await settled();
   await database.query('DROP TRIGGER refuse ON deliveries');
   expect(taken).toEqual(['good@example.org']);
-  expect(await entries()).toMatchObject([{ kind: 'event', reason: 'database-refused', detail: 'SQLSTATE 22P05' }]);
+  expect(await entries()).toMatchObject([{ kind: 'event', reason: 'database-refused', detail: `SQLSTATE ${state}` }]);
   await createNoticeQuarantine(database).release('all');
   await settled();
   expect(taken).toHaveLength(2);
+});
+
+it('an event with very many subscribers is routed: its notices get no priority that is out of range', async () => {
+  const client = await database.connect();
+  onTestFinished(() => client.release());
+  await client.query('BEGIN');
+  await client.query(
+    `WITH s AS (
+       INSERT INTO subscribers SELECT 's' || n, $1, null, 'Ana', now() FROM generate_series(1, 2000) n RETURNING id)
+     INSERT INTO subscriptions SELECT id, 'u', $1, true FROM s`,
+    [tenant],
+  );
+  const { rows } = await client.query<{ sequence: string }>(
+    `INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted)
+     VALUES (gen_random_uuid(), $1, 'f', 'e', now(), '{}', '{}', now()) RETURNING sequence`,
+    [tenant],
+  );
+  const event = { sequence: rows[0]?.sequence ?? '', tenant, context: {} };
+  expect(await createDeliveryStore(client).route(event, 'u', new Date())).toBe(2_000);
+  const priorities = `SELECT DISTINCT priority FROM graphile_worker.jobs ORDER BY 1`;
+  const found = (await client.query<{ priority: number }>(priorities)).rows.map(({ priority }) => priority);
+  await client.query('ROLLBACK');
+  expect(found).toEqual(Array.from({ length: 101 }, (_, level) => level));
 });
 
 it('a busy mail server does not lead to quarantine', async () => {

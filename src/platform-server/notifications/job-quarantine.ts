@@ -4,7 +4,12 @@ import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
-import { databaseProblem, type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
+import {
+  databaseProblem,
+  isStatementTimeout,
+  type Queryable,
+  withTransaction,
+} from '../../service/postgres/postgres.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import {
   databaseRefusal,
@@ -51,6 +56,8 @@ function causeOf(error: unknown): QuarantineCause | undefined {
     return error.refused ? { reason: 'mail-refused', detail: `SMTP ${error.reply ?? ''}`.trim() } : undefined;
   const refusal = databaseRefusal(error);
   if (refusal) return refusal;
+  // Each job is about one item. If its statement still times out after half an hour, the item is probably the reason.
+  if (isStatementTimeout(error)) return { reason: 'database-refused', detail: 'SQLSTATE 57014' };
   const isBusy = error instanceof Problem && error.status >= 500;
   return isBusy || databaseProblem(error) ? undefined : renderingFailure(error);
 }
