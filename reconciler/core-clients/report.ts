@@ -1,7 +1,7 @@
 // Reports the outcome of a sync to each resource. Writes the resource's status if it differs from the status in the
 // cluster, and creates Events for transitions. Never writes a status twice. If the API server fails when a status is
-// written, stops. If it fails when an Event is created, creates no more Events. If it refuses a single status, continues,
-// and quarantines that status. If it refuses a single Event, continues without that Event.
+// written, stops. If it fails when an Event is created, creates no more Events. If it refuses a single status,
+// quarantines that status and continues. If it refuses a single Event, continues without that Event.
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Cluster } from './cluster.ts';
@@ -113,7 +113,7 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
   return sent;
 }
 
-/** Identifies the status of a resource in the quarantine. A refused status is retried after the resource has changed. */
+/** Identifies a resource's status in the quarantine. A refused status is retried after the resource has changed. */
 function statusOf({ verdict: { resource } }: Report) {
   return { kind: 'core-client-status', subject: resource.uid, version: String(resource.generation) } as const;
 }

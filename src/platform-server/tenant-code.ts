@@ -71,22 +71,6 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
   const run = (tenant: string, question: CodeQuestion) =>
     workers.run({ tenant, member: question.kind }, question).then(outcomeOf);
 
-  async function validate(
-    tenant: string,
-    schema: unknown,
-    value: unknown,
-    longest: number | undefined,
-  ): Promise<Validation> {
-    const question = { schema: JSON.stringify(schema), value: JSON.stringify(value), longest };
-    const outcome = await run(tenant, { kind: 'validate', ...question });
-    if ('failure' in outcome)
-      return { valid: false, pointer: '', detail: `cannot be validated: its schema ${outcome.detail}` };
-    if (outcome.kind === 'valid')
-      return { valid: true, value: outcome.value === undefined ? value : JSON.parse(outcome.value) };
-    const [first] = outcome.kind === 'invalid' ? outcome.errors : [];
-    return { valid: false, pointer: first?.pointer ?? '', detail: first?.detail ?? 'is not valid' };
-  }
-
   async function checkPart(tenant: string, pieces: CodePiece[]): Promise<FieldError[]> {
     const outcome = await run(tenant, { kind: 'check', pieces });
     if ('failure' in outcome)
@@ -95,8 +79,8 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
   }
 
   return {
-    validate: (tenant, schema, value) => validate(tenant, schema, value, undefined),
-    complete: validate,
+    validate: (tenant, schema, value) => validate(run, tenant, { schema, value, longest: undefined }),
+    complete: (tenant, schema, value, longest) => validate(run, tenant, { schema, value, longest }),
     async check(tenant, pieces) {
       // Definitions often contain the same schema, so each text is checked only once, at its first position.
       const distinct = [
@@ -119,6 +103,23 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
     },
     close: () => workers.close(),
   };
+}
+
+type Run = (tenant: string, question: CodeQuestion) => Promise<CodeAnswer | Failed>;
+
+async function validate(
+  run: Run,
+  tenant: string,
+  { schema, value, longest }: { schema: unknown; value: unknown; longest: number | undefined },
+): Promise<Validation> {
+  const question = { schema: JSON.stringify(schema), value: JSON.stringify(value), longest };
+  const outcome = await run(tenant, { kind: 'validate', ...question });
+  if ('failure' in outcome)
+    return { valid: false, pointer: '', detail: `cannot be validated: its schema ${outcome.detail}` };
+  if (outcome.kind === 'valid')
+    return { valid: true, value: outcome.value === undefined ? value : JSON.parse(outcome.value) };
+  const [first] = outcome.kind === 'invalid' ? outcome.errors : [];
+  return { valid: false, pointer: first?.pointer ?? '', detail: first?.detail ?? 'is not valid' };
 }
 
 interface Failed {

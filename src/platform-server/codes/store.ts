@@ -19,8 +19,8 @@ export function createCodeStore(database: Queryable) {
     },
 
     /**
-     * Stores `former` in place of the code with this digest. Deletes the row if there was no former code. Changes nothing
-     * if the code was replaced or used in the meantime.
+     * Stores `former` in place of the code with this digest. Deletes the row if there was no former code. Changes
+     * nothing if the code was replaced or used in the meantime.
      */
     async restore(at: CodePlace, digest: Buffer, former: SentCode | undefined): Promise<void> {
       if (!former) {
