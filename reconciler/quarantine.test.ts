@@ -3,6 +3,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createFormsQuarantine } from '../src/forms/quarantine/store.ts';
+import { productVersion } from '../src/service/operations/product-version.ts';
 import { unsharedPool } from '../src/service/postgres/shared-pool.ts';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
 import { poison, poisons, refuseFormChanges, refuseOutboxRows } from '../test/support/poison.ts';
@@ -126,6 +127,34 @@ describe('forms that a statement fails for', () => {
     expect(await entries()).toEqual([]);
     expect(await world.form(id)).toMatchObject({ status: 'Draft' });
   });
+});
+
+it('an outbox row that was quarantined during a sync of core clients is reported by the next expiry', async () => {
+  await world.run();
+  const { rows } = await world.pool.query<{ last: number }>('SELECT max(generation)::int AS last FROM reconciler_runs');
+  const started = new Date(world.now().getTime() + 60_000);
+  const finished = new Date(started.getTime() + 60_000);
+  // The first run has counted. The row is quarantined a minute later, before the end of a run without an expiry.
+  const id = await world.add();
+  await world.pool.query(
+    `WITH event AS (
+       INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+       VALUES ($1, $2, 'form-created', '{"definitionId":"permit"}', $3, 'infinity') RETURNING sequence)
+     INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
+     SELECT 'form-created', sequence::text, $2, jsonb_build_object('formId', $1::text), 'service-refused', 'events 422',
+       $3, $3, 10, $4 FROM event`,
+    [id, tenant, started, productVersion()],
+  );
+  await world.pool.query(
+    `INSERT INTO reconciler_runs (generation, started, finished, outcome, clients_succeeded, counts)
+     VALUES ($1, $2, $3, 'succeeded', true, '{}')`,
+    [-(rows[0]?.last ?? 0), started, finished],
+  );
+  world.advance(10 * 60_000);
+  const result = await world.run();
+  expect([result.quarantined, exitCodeOf(result)]).toEqual([1, 3]);
+  world.advance(10 * 60_000);
+  expect(exitCodeOf(await world.run())).toBe(0);
 });
 
 it('a deleted form that was restored beside its tombstone is deleted again', async () => {

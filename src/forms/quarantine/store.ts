@@ -51,9 +51,14 @@ export async function tidyQuarantine(db: Queryable): Promise<void> {
 const sinceSql = `
 SELECT count(*)::int AS count FROM quarantine
 WHERE NOT released AND kind = ANY ($1)
-  AND last_tried > coalesce((SELECT max(finished) FROM reconciler_runs), '-infinity')`;
+  AND last_tried > coalesce(
+    (SELECT max(started) FROM reconciler_runs WHERE expiry_succeeded IS NOT NULL), '-infinity')`;
 
-/** Counts the outbox rows that were quarantined after the last run of the reconciler ended. */
+/**
+ * Counts the outbox rows that were quarantined since the last run with an expiry started. Only such a run counts them,
+ * at the end of its expiry, so the end of a run would miss rows. A row that was quarantined during the last expiry may
+ * count twice.
+ */
 export async function countSinceLastRun(db: Queryable): Promise<number> {
   return (await db.query<{ count: number }>(sinceSql, [outboxKinds])).rows[0]?.count ?? 0;
 }
