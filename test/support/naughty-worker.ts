@@ -10,6 +10,7 @@ export interface Deed {
 }
 
 let answered = 0;
+const kept: Buffer[] = [];
 let refusal: string | undefined;
 const tried = (work: () => unknown): string => {
   try {
@@ -36,6 +37,8 @@ const deeds = {
     const map = new Map<number, number>();
     for (let next = 0; ; next += 1) map.set(next, next);
   },
+  // The memory of buffers is outside the heap, so V8's limit of the heap does not count it.
+  buffer: () => void kept.push(Buffer.alloc(2 ** 28, 1)),
   exit: () => process.exit(),
   environment: () => Object.keys(process.env).filter((name) => name !== 'NODE_CHANNEL_FD'),
   compiled: () => getCompileCacheDir(),

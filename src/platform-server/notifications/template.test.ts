@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import type { Template } from './notification-type.ts';
 import { createNoticeRenderer, templateFault } from './template.ts';
@@ -112,6 +112,13 @@ describe('formatDate', () => {
       text('{{formatDate event.payload.deleteOn format="ff ZZZZ" timeZone="America/Edmonton" locale="en-US"}}'),
     ).toBe('Sep 4, 2026, 11:00 AM MDT');
     expect(text('{{formatDate event.payload.deleteOn format="yyyy" timeStyle="none"}}')).toBe('September 4, 2026');
+  });
+
+  it('creates one format for equal options, because each format takes memory outside the heap', () => {
+    const created = vi.spyOn(Intl, 'DateTimeFormat');
+    onTestFinished(() => created.mockRestore());
+    text('{{formatDate event.payload.deleteOn locale="de"}}'.repeat(20));
+    expect(created).toHaveBeenCalledTimes(1);
   });
 
   it('renders an invalid date as an empty text', () => {

@@ -1,5 +1,6 @@
 // The main loop of the worker processes of limited-workers.ts. A worker runs one job after another, and ends when its
 // parent ends. A worker has no network and no write access. Its environment has only the path of the compile cache.
+import { getHeapStatistics } from 'node:v8';
 import vm from 'node:vm';
 
 export interface JobTools<A> {
@@ -12,8 +13,17 @@ export interface JobTools<A> {
   within<T>(milliseconds: number, work: () => T): T | undefined;
 }
 
-/** `failed` holds the message of an error that the job threw. */
-export type WorkerMessage<A> = 'ready' | { partial: A } | { done: A } | { failed: string } | { exceeded: 'time' };
+/**
+ * `failed` holds the message of an error that the job threw. `used-up` precedes the result of a job after which the
+ * worker must be replaced.
+ */
+export type WorkerMessage<A> =
+  | 'ready'
+  | 'used-up'
+  | { partial: A }
+  | { done: A }
+  | { failed: string }
+  | { exceeded: 'time' };
 
 export interface WorkerJob<Q> {
   question: Q;
@@ -25,14 +35,20 @@ export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A):
   // Outside a worker process, this module does nothing.
   if (!process.send) return;
   const send = (message: WorkerMessage<A>) => void process.send?.(message);
+  // The limit of the heap does not count buffers and the memory of native objects.
+  const largestRss = process.memoryUsage.rss() + getHeapStatistics().heap_size_limit;
+  const conclude = (message: WorkerMessage<A>) => {
+    if (process.memoryUsage.rss() > largestRss) send('used-up');
+    send(message);
+  };
   const tools: JobTools<A> = { report: (partial) => send({ partial }), within };
   process.on('disconnect', () => process.exit());
   process.on('message', ({ question, limitMs }: WorkerJob<Q>) => {
     try {
       const outcome = within(limitMs, () => ({ done: handle(question, tools) }));
-      send(outcome ?? { exceeded: 'time' });
+      conclude(outcome ?? { exceeded: 'time' });
     } catch (error) {
-      send({ failed: error instanceof Error ? error.message : String(error) });
+      conclude({ failed: error instanceof Error ? error.message : String(error) });
     }
   });
   send('ready');

@@ -65,6 +65,14 @@ describe('a limited worker', () => {
     expect(await count('formgate_worker_kills_total')).toBe(1);
   });
 
+  it('that keeps much memory outside its heap after a job is replaced', async () => {
+    const { run, count } = start();
+    expect(await run('count')).toEqual({ done: 1 });
+    expect(await run('buffer')).toEqual({ done: undefined });
+    expect(await run('count')).toEqual({ done: 1 });
+    expect(await count('formgate_worker_kills_total')).toBe(1);
+  });
+
   it('that ran other jobs before it ran out of memory is replaced, and the job is retried once', async () => {
     const { run, count } = start();
     await run('count');

@@ -89,9 +89,10 @@ export class LimitedWorkers<Q, A> {
   async #runOnce(question: Q): Promise<[reply: JobReply<A>, jobs: number]> {
     const worker = this.#takeIdle() ?? (await this.#start());
     const reply = await worker.run(question);
-    if (worker.isAlive && !this.#isClosed) this.#keepIdle(worker);
+    if (worker.isAlive && !worker.isUsedUp && !this.#isClosed) this.#keepIdle(worker);
     else {
       this.#all.delete(worker);
+      void worker.end();
       this.#metrics.kills.inc({ worker: this.#options.name });
     }
     return [reply, worker.jobs];

@@ -37,6 +37,8 @@ export class WorkerProcess<Q, A> {
   /** Number of jobs that this worker has started. */
   jobs = 0;
   isAlive = true;
+  /** True if the last job has left so much memory in use that the worker must not run another job. */
+  isUsedUp = false;
 
   private constructor(options: WorkerProcessOptions) {
     this.#options = options;
@@ -111,7 +113,8 @@ export class WorkerProcess<Q, A> {
     if (message === 'ready') {
       yieldToRequests(this.#child);
       this.#settleWith(message);
-    } else if ('partial' in message) this.#partial = message.partial;
+    } else if (message === 'used-up') this.isUsedUp = true;
+    else if ('partial' in message) this.#partial = message.partial;
     else if ('exceeded' in message) this.#settleWith({ exceeded: message.exceeded, partial: this.#partial });
     else this.#settleWith(message);
   }
