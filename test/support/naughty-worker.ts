@@ -38,7 +38,13 @@ const deeds = {
     for (let next = 0; ; next += 1) map.set(next, next);
   },
   // The memory of buffers is outside the heap, so V8's limit of the heap does not count it.
-  buffer: () => void kept.push(Buffer.alloc(2 ** 28, 1)),
+  buffer: () => void kept.push(Buffer.alloc(2 ** 27, 1)),
+  buffers: () => {
+    for (let nth = 0; nth < 200; nth += 1) {
+      kept.push(Buffer.alloc(2 ** 24, 1));
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+    }
+  },
   exit: () => process.exit(),
   environment: () => Object.keys(process.env).filter((name) => name !== 'NODE_CHANNEL_FD'),
   compiled: () => getCompileCacheDir(),

@@ -3,6 +3,7 @@
 // network, and its environment contains only the path of the compile cache. The child can read only the program, and
 // can neither write files nor start processes.
 import { type ChildProcess, fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { constants, setPriority } from 'node:os';
 import { dirname } from 'node:path';
@@ -34,6 +35,8 @@ export class WorkerProcess<Q, A> {
   #settle: ((reply: JobReply<A> | 'ready') => void) | undefined;
   #partial: A | undefined;
   #isKilled = false;
+  /** The child's resident memory when it was ready, in KiB. */
+  #startKb = 0;
   /** Number of jobs that this worker has started. */
   jobs = 0;
   isAlive = true;
@@ -95,7 +98,8 @@ export class WorkerProcess<Q, A> {
     const reply = this.#waitFor(promise, resolve, jobMs * 5 + graceMs);
     const job: WorkerJob<Q> = { question, limitMs: jobMs };
     this.#child.send(job, () => undefined);
-    return (await reply) as JobReply<A>;
+    const watch = setInterval(() => this.#endIfTooLarge(), 100);
+    return (await reply.finally(() => clearInterval(watch))) as JobReply<A>;
   }
 
   async end(): Promise<void> {
@@ -112,6 +116,7 @@ export class WorkerProcess<Q, A> {
   #receive(message: WorkerMessage<A>): void {
     if (message === 'ready') {
       yieldToRequests(this.#child);
+      this.#startKb = residentKb(this.#child);
       this.#settleWith(message);
     } else if (message === 'used-up') this.isUsedUp = true;
     else if ('partial' in message) this.#partial = message.partial;
@@ -123,6 +128,15 @@ export class WorkerProcess<Q, A> {
     const settle = this.#settle;
     this.#settle = undefined;
     settle?.(reply);
+  }
+
+  /**
+   * Ends a child that has grown by four times the limit of its heap: that limit does not count buffers and native
+   * objects. Does nothing on systems other than Linux.
+   */
+  #endIfTooLarge(): void {
+    const largest = this.#startKb + 4 * this.#options.memoryMb * 1_024;
+    if (residentKb(this.#child) > largest) this.#child.kill('SIGKILL');
   }
 
   /** Returns the reply to a job whose worker has ended. */
@@ -143,6 +157,15 @@ export class WorkerProcess<Q, A> {
 function compileCache(): Record<string, string> {
   const folder = getCompileCacheDir();
   return folder ? { NODE_COMPILE_CACHE: dirname(folder), NODE_COMPILE_CACHE_READONLY: '1' } : {};
+}
+
+/** Returns the resident memory of the child in KiB. 0 if the system does not tell it, or the child has ended. */
+function residentKb({ pid }: ChildProcess): number {
+  try {
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
 }
 
 /**
