@@ -203,8 +203,8 @@ function formatDate(value: unknown, options: Handlebars.HelperOptions): string {
 }
 
 /**
- * Each format holds about 50 KB outside the heap, where it does not hasten the garbage collection. Without this cache, a
- * template with a loop could use any amount of memory.
+ * Each format holds about 50 KB outside the heap, where it does not hasten the garbage collection. Without this cache,
+ * a template with a loop could use any amount of memory.
  */
 const formats = new LRUCache<string, Intl.DateTimeFormat>({ max: 50 });
 

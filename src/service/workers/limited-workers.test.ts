@@ -73,14 +73,12 @@ describe('a limited worker', () => {
     expect(await count('formgate_worker_kills_total')).toBe(1);
   });
 
-  it.runIf(process.platform === 'linux')(
-    'that takes much memory outside its heap is ended during the job',
-    async () => {
-      const { run, count } = start({ jobMs: 10_000 });
-      expect(await run('buffers')).toEqual({ exceeded: 'memory', partial: undefined });
-      expect(await count('formgate_worker_kills_total')).toBe(1);
-    },
-  );
+  it('that takes much memory outside its heap is ended during the job, on Linux', async () => {
+    const { run, count } = start({ jobMs: 10_000 });
+    const isWatched = process.platform === 'linux';
+    expect(await run('buffers')).toEqual(isWatched ? { exceeded: 'memory', partial: undefined } : { done: undefined });
+    expect(await count('formgate_worker_kills_total')).toBe(1);
+  });
 
   it('that ran other jobs before it ran out of memory is replaced, and the job is retried once', async () => {
     const { run, count } = start();
