@@ -20,8 +20,8 @@ const mostListed = 20;
 /**
  * Creates an Event about the first of the clients, unless the API server still has the Event of an earlier run about
  * the same clients. By default, the API server keeps an Event for an hour. Clients that continue to be kept are
- * therefore reported once an hour. Returns the number of created Events, and the failure if there was one. Rejects if
- * `renewLease` rejects.
+ * therefore reported once an hour. Returns the number of created Events, and the failure if there was one. An Event
+ * that the API server refuses is logged, and is no failure of the run. Rejects if `renewLease` rejects.
  */
 export async function reportHeld(
   held: readonly string[],
@@ -41,7 +41,7 @@ export async function reportHeld(
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
     log.error({ kind: error.kind }, error.message);
-    return { events: 0, failure: error.message };
+    return { events: 0, ...(error.kind !== 'refused' && { failure: error.message }) };
   }
 }
 
