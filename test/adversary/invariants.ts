@@ -47,9 +47,6 @@ export function judgeLatency(samples: Sample[], floor: number): string[] {
   });
 }
 
-/** True for a problem that `judgeLatency` reported. A machine that becomes slower during a run can cause it alone. */
-export const isLatency = (problem: string): boolean => problem.startsWith('p99 of ');
-
 /** Returns the phases with a p99 above `limit`, slowest first. */
 function slowPhases(samples: Sample[], p99Of: (phase: string) => number, limit: number): string {
   return [...new Set(samples.map(({ phase }) => phase))]

@@ -1,7 +1,7 @@
 // Tests when the latency of honest users counts as worse than without adversaries.
 import { expect, it } from 'vitest';
 import type { Sample } from './honest/recorder.ts';
-import { baselinePhase, isLatency, judgeLatency } from './invariants.ts';
+import { baselinePhase, judgeLatency } from './invariants.ts';
 import { latencies } from './latency.ts';
 
 /** Returns `count` samples: `slow` of them take `milliseconds`, and the others take 10 ms. */
@@ -22,10 +22,7 @@ it.each([
   ],
 ])('with adversaries, %s', (_name, slow, problems) => {
   const samples = [...samplesOf(baselinePhase, 300, 0, 0), ...samplesOf(attack, 2_000, slow, 900)];
-  const found = judgeLatency(samples, 250);
-  expect(found).toEqual(problems);
-  expect(found.every(isLatency)).toBe(true);
-  expect(isLatency('forms-1 exited with 1 (p99 of )')).toBe(false);
+  expect(judgeLatency(samples, 250)).toEqual(problems);
 });
 
 it('the interval of p99 contains it, and is wide for few values', () => {

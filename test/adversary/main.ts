@@ -6,7 +6,6 @@ import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { adversaries } from './adversaries/adversaries.ts';
-import { isLatency } from './invariants.ts';
 import { run } from './run.ts';
 import { planPass } from './schedule.ts';
 import seeds from './seeds.json' with { type: 'json' };
@@ -29,7 +28,6 @@ Adversaries:
 ${adversaries.map(({ name, about }) => `  ${name.padEnd(32)}${about}`).join('\n')}
 
 The run begins with the seeds of test/adversary/seeds.json. A failing seed is added to that file: commit it with the fix.
-If nothing but latencies is wrong, the run is repeated once, because the machine may have become slower after the baseline.
 `;
 
 async function main(): Promise<number> {
@@ -56,26 +54,18 @@ async function main(): Promise<number> {
     ...planPass(seed, seconds, { only: values.only }),
   ];
   print(`load ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} processors\n`);
-  const attempt = () =>
-    withPostgres((administratorUrl) =>
-      run({
-        ...{ administratorUrl, slots, baseline: 12_000, floor: 250, settling: 45_000 },
-        print: (line) => print(`${elapsed()}  ${line}\n`),
-      }),
-    );
-  let problems = await attempt();
-  if (problems.length > 0 && problems.every(isLatency)) {
-    print(`\nOnly latencies are too high, so they are measured again:\n${listed(problems)}\n`);
-    problems = await attempt();
-  }
+  const problems = await withPostgres((administratorUrl) =>
+    run({
+      ...{ administratorUrl, slots, baseline: 12_000, floor: 250, settling: 45_000 },
+      print: (line) => print(`${elapsed()}  ${line}\n`),
+    }),
+  );
   if (values.report !== undefined) await writeReport(values.report, problems);
   if (problems.length === 0) return leave(`\nEverything held (seed ${seed}).\n`, 0);
-  print(`\nInvariants that do not hold (seed ${seed}):\n${listed(problems)}`);
+  print(`\nInvariants that do not hold (seed ${seed}):\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
   if (values.only.length === 0 && !kept.includes(seed)) await keepSeed(seed);
   return 1;
 }
-
-const listed = (problems: string[]) => problems.map((problem) => `  ${problem}\n`).join('');
 
 const print = (text: string) => void process.stdout.write(text);
 function leave(text: string, code: number): number {
