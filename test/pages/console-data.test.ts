@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { filterOf, listRequest } from '../../web/console/forms/form-filter.ts';
 import { labelledData } from '../../web/console/forms/labelled-data.ts';
-import { cellValue, sampleOf } from '../../web/console/registers/register.ts';
+import { cellValue, formerOf } from '../../web/console/registers/register.ts';
 import { isTenant } from '../../web/console/session/tenant-name.ts';
 
 const dataSchema = {
@@ -58,7 +58,12 @@ it.each([
   ['the text, where it is no number', [{ value: 1 }], 'five', 'five'],
   ['nothing, where it is empty', [{ value: 1 }], '', undefined],
 ])('the cell of a new entry is %s', (_what, entries, text, expected) => {
-  expect(cellValue(text, sampleOf(entries, 'value'))).toBe(expected);
+  expect(cellValue(text, formerOf({}, entries, 'value'))).toBe(expected);
+});
+
+it('a member that is null stays null in a column of texts', () => {
+  const entry = { value: 'a', note: null };
+  expect(cellValue('null', formerOf(entry, [entry, { value: 'b', note: 'text' }], 'note'))).toBeNull();
 });
 
 it.each([

@@ -3,9 +3,9 @@
 //
 // Order per form: a transaction that inserts rows of a form locks the form, so the sequence numbers of these rows
 // follow the order of the commits. A row is due only if all older rows of its form are accepted or quarantined. The
-// removal of files does not wait for the removal of the subscriber, which can take 30 days or more. A claim
-// that begins before an older row is accepted still sees that row as open, and takes no later row of the form.
-// Quarantined rows have `not_before` infinity, so claims skip them.
+// removal of files does not wait for the removal of the subscriber, which can take 30 days or more. A claim that begins
+// before an older row is accepted still sees that row as open, and takes no later row of the form. Quarantined rows
+// have `not_before` infinity, so claims skip them.
 import { escapeLiteral, type QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
@@ -145,7 +145,9 @@ ${claimedSql}`;
  * that may be mailed.
  */
 const replaceSubscriberSql = `
-WITH form AS (UPDATE forms SET subscriber_id = NULL WHERE id = $1 AND subscriber_id = $2 RETURNING *)
+WITH form AS (
+  UPDATE forms SET subscriber_id = NULL WHERE id = $1 AND subscriber_id = $2 RETURNING id, tenant_id, definition_id
+)
 INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
 SELECT id, tenant_id, 'subscribe', jsonb_build_object('definitionId', definition_id, 'noticeSuppressed', true), $3, $3, $4, $5
 FROM form`;

@@ -11,6 +11,13 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
+async function startForm(page: Page, email: string): Promise<void> {
+  await page.goto(world.urlOf('business-licence'));
+  await page.getByLabel('Your email address').fill(email);
+  await page.getByRole('button', { name: 'Start now' }).click();
+  await page.getByLabel('Name of the business').waitFor();
+}
+
 async function enterCode(page: Page, email: string): Promise<void> {
   const code = await world.codeFor(email, () => page.getByRole('button', { name: 'Send me a code by email' }).click());
   await page.getByLabel('Code', { exact: true }).fill(code);
@@ -20,9 +27,7 @@ async function enterCode(page: Page, email: string): Promise<void> {
 test('a conflict is shown side by side and resolved by the person; other answers of both browsers are kept', async () => {
   const { page: mine, complaints } = await world.open({ bypassCSP: true });
   const email = 'two@example.org';
-  await mine.goto(world.urlOf('business-licence'));
-  await mine.getByLabel('Your email address').fill(email);
-  await mine.getByRole('button', { name: 'Start now' }).click();
+  await startForm(mine, email);
   await mine.getByLabel('Name of the business').fill('Old name');
   await mine.locator('[data-state=saved]').waitFor();
 
@@ -60,10 +65,7 @@ test('a conflict is shown side by side and resolved by the person; other answers
 test('a form that another browser has changed is not sent before the person has seen the change', async () => {
   const { page: mine, complaints } = await world.open({ bypassCSP: true });
   const email = 'three@example.org';
-  await mine.goto(world.urlOf('business-licence'));
-  await mine.getByLabel('Your email address').fill(email);
-  await mine.getByRole('button', { name: 'Start now' }).click();
-  await mine.getByLabel('Name of the business').waitFor();
+  await startForm(mine, email);
   const id = /form=([\w-]+)/.exec(mine.url())?.[1] ?? '';
   const { pool } = world.apply.forms;
   await pool.query('UPDATE forms SET data = $2, revision = revision + 1 WHERE id = $1', [id, exampleFormData.complete]);

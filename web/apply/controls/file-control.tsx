@@ -1,6 +1,5 @@
 // A control that uploads files. The browser sends a file to the intake application, which stores it in the file
 // service.
-
 import { focusOn } from '../../shared/error-summary.tsx';
 import { described, type FieldParts, GroupedField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';

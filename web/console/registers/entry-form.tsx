@@ -13,12 +13,12 @@ import {
   cellValue,
   type Entry,
   type EntryAddress,
+  formerOf,
   keyOf,
   putRequest,
   type Register,
   registerRequest,
   removeRequest,
-  sampleOf,
 } from './register.ts';
 
 interface Props {
@@ -176,9 +176,7 @@ function entryOf(
 ): Entry {
   if (isText) return texts[textColumn] ?? '';
   const before = typeof former === 'object' ? former : {};
-  const members = names.map(
-    (name) => [name, cellValue(texts[name] ?? '', before[name] ?? sampleOf(entries, name))] as const,
-  );
+  const members = names.map((name) => [name, cellValue(texts[name] ?? '', formerOf(before, entries, name))] as const);
   const merged = Object.entries({ ...before, ...Object.fromEntries(members) });
   return Object.fromEntries(merged.filter(([, value]) => value !== undefined));
 }

@@ -155,8 +155,16 @@ export function cellText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
+/**
+ * Returns the value that determines how the text of a cell is read: the member of the entry or, if the entry lacks it,
+ * a value of the same column.
+ */
+export function formerOf(entry: Exclude<Entry, string>, entries: readonly Entry[], column: string): unknown {
+  return Object.hasOwn(entry, column) ? entry[column] : sampleOf(entries, column);
+}
+
 /** Returns a value of a column whose values all have the same type; undefined for any other column. */
-export function sampleOf(entries: readonly Entry[], column: string): unknown {
+function sampleOf(entries: readonly Entry[], column: string): unknown {
   const values = entries
     .map((entry) => (typeof entry !== 'string' && Object.hasOwn(entry, column) ? entry[column] : undefined))
     .filter((value) => value !== undefined && value !== null);
@@ -164,9 +172,8 @@ export function sampleOf(entries: readonly Entry[], column: string): unknown {
 }
 
 /**
- * Parses the text of a cell (the reverse of `cellText`). Parses JSON only if `former` is not a text. `former` is the
- * member's previous value or, if it had none, a value of the same column. Returns undefined for an empty text, which
- * removes the member.
+ * Parses the text of a cell (the reverse of `cellText`). Parses JSON only if `former` (see `formerOf`) is a value other
+ * than a text. Returns undefined for an empty text, which removes the member.
  */
 export function cellValue(text: string, former: unknown): unknown {
   if (text === '') return undefined;
