@@ -1,4 +1,4 @@
-// One run: a baseline with honest users only, then the adversaries of each pass, then honest users only. Returns the
+// One run: a baseline with honest users only, then the adversaries of each pass, then the baseline again. Returns the
 // problems that it found.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Attackers, startAttackers } from './attackers.ts';
@@ -15,7 +15,7 @@ export interface RunOptions {
   /** URL of a Postgres on which databases may be created. */
   administratorUrl: string;
   slots: Slot[];
-  /** Duration of the baseline in milliseconds. */
+  /** Duration of the baseline before the adversaries, and of the one after them, in milliseconds. */
   baseline: number;
   /** A p99 below this many milliseconds is never too slow. */
   floor: number;
@@ -47,6 +47,9 @@ export async function run(options: RunOptions): Promise<string[]> {
     honest.recorder.phase = 'afterwards';
     const left = await judgeFootprints(footprints, world.replicas, options.settling);
     options.print('memory and descriptors were compared with their baseline');
+    // The speed of a machine drifts, so a baseline from the beginning alone would say little about the end.
+    honest.recorder.phase = baselinePhase;
+    await delay(options.baseline);
     await honest.stop();
     options.print('the honest users have stopped');
     const lost = await judgeLedger(honest.ledger, world);
