@@ -46,7 +46,7 @@ const fields = z.object({
     'Length of the window in which ANONYMOUS_READ_LIMIT counts',
   ),
   TENANT_STORAGE_LIMIT: integer(34_359_738_368, { min: 1_048_576 }).describe(
-    'Bytes that the forms of one tenant may occupy in Postgres. Beyond it, new forms are refused; beyond 1.25 times as much, saves are refused too. The same in every pod',
+    'Bytes that the forms of one tenant, and what their changes and deletions leave behind, may occupy in Postgres. Beyond it, new forms are refused; beyond 1.25 times as much, saves and the return of forms to their applicants are refused too. The same in every pod',
   ),
   DELETE_FILES: flag(false).describe('Whether the deletion of a form also deletes its files at the file service'),
   PAGES: csv()

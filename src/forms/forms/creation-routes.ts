@@ -157,7 +157,7 @@ async function createOnce(
 /** Checks that the form can be created, and counts it. Returns a function that takes the count back. */
 async function countCreatable(options: FormRoutesOptions, prepared: Prepared): Promise<() => void> {
   const { form, caller, definition } = prepared;
-  options.storage.requireRoom(form.tenantId);
+  await options.storage.requireRoom(form.tenantId);
   requireOpenIntake(caller, definition, form.created);
   // Without a code, an applicant without an account could never read the draft.
   if (form.anonymousApplicant) options.verification.requireChannel(form.applicant);

@@ -56,7 +56,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
       ...formFailures,
       409: {
         description:
-          'The form has another status, the applicant has no channel, the definition cannot be used, or it takes no applications now: `opens` and `closes`',
+          'The form has another status, the applicant has no channel, the definition cannot be used, it takes no applications now (`opens`, `closes`), or, for to-draft, the tenant stores too much',
       },
       412: { description: 'For submit: the form data has changed since it was read' },
       429: {
@@ -65,7 +65,9 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
       },
     },
     async handle({ params, body: { operation, reason } }, _request, response) {
-      const done = await handlers[operation](options, formRequestOf(response, params.formId), response, reason);
+      const formRequest = formRequestOf(response, params.formId);
+      const done = await handlers[operation](options, formRequest, response, reason);
+      options.storage.operated(formRequest.tenantId);
       response.status(operation === 'send-code' ? 202 : 200).json(done);
     },
   });
@@ -171,9 +173,11 @@ function isNotDraft(error: unknown): boolean {
 }
 
 async function move(operation: Exclude<MoveOperation, 'submit'>, options: FormRoutesOptions, formRequest: FormRequest) {
-  const { access, forms, pseudonyms, clock, changed } = options;
+  const { access, forms, pseudonyms, storage, clock, changed } = options;
   const { caller, tenantId, formId } = formRequest;
   const { role } = await access.authorize(operation, formRequest);
+  // Otherwise, forms that are submitted and returned again and again would leave any number of rows behind.
+  if (operation === 'to-draft') await storage.requireReserve(tenantId);
   const actor = { id: caller.subject, name: caller.name };
   const by = authorOf(formRequest, role, pseudonyms);
   const moved = await forms.move({ tenantId, formId, actor, now: clock(), by, operation });

@@ -108,7 +108,7 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
 }
 
 async function remove(
-  { access, forms, verification, hashes, clock, changed }: FormRoutesOptions,
+  { access, forms, verification, hashes, storage, clock, changed }: FormRoutesOptions,
   formRequest: FormRequest,
   code: string | undefined,
 ): Promise<void> {
@@ -123,7 +123,10 @@ async function remove(
     if (form.held) throw new Problem('form-held', 'The form is on hold; an administrator can release it.');
     const statuses = statusesOf('delete', role);
     const budgets = budgetsOf(hashes, caller, { form, role });
-    if (await forms.remove({ tenantId, formId, actor, now: clock(), statuses, budgets })) return changed();
+    if (await forms.remove({ tenantId, formId, actor, now: clock(), statuses, budgets })) {
+      storage.operated(tenantId);
+      return changed();
+    }
   }
   throw keepsChanging();
 }

@@ -7,7 +7,7 @@ import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Backoff } from '../../service/retry.ts';
-import { createStorageLimit, type StorageLimit, type Usage } from './storage-limit.ts';
+import { createStorageLimit, type StorageLimit } from './storage-limit.ts';
 import { createStorageMetrics } from './storage-metrics.ts';
 import {
   createStorageStore,
@@ -17,6 +17,7 @@ import {
   type TenantStorage,
   type Walk,
 } from './store.ts';
+import { beginWalk, type Usage, updateUsage } from './usage.ts';
 
 export interface MeasurementOptions {
   /** Bytes (TENANT_STORAGE_LIMIT). */
@@ -139,29 +140,6 @@ async function readAll(store: Pick<StorageStore, 'read' | 'add'>, tenantIds: str
   return store.read(tenantIds);
 }
 
-type Measured = Omit<TenantStorage, 'tenantId'>;
-
-/**
- * Records a new measurement. A complete walk has seen what was written before it began, but perhaps not what was
- * written later.
- */
-export function updateUsage(usage: Usage, { bytes, measured, walkBegan }: Measured): void {
-  if (measured?.getTime() !== usage.measured?.getTime()) {
-    usage.before = 0;
-    // The walk began and ended between two reads.
-    if (measured?.getTime() !== usage.walkBegan?.getTime()) usage.since = 0;
-  }
-  if (walkBegan && walkBegan.getTime() !== usage.walkBegan?.getTime()) beginWalk(usage, walkBegan);
-  Object.assign(usage, { used: bytes + usage.before + usage.since, measured, walkBegan });
-}
-
-/** Records that a walk begins, which may miss what is written from now on. */
-function beginWalk(usage: Usage, now: Date): void {
-  usage.walkBegan = now;
-  usage.before += usage.since;
-  usage.since = 0;
-}
-
 export interface TenantStorageOptions extends Pick<MeasurementOptions, 'limit' | 'clock' | 'log'> {
   /** A pool that requests do not use, so that requests do not wait for the measurements. */
   pool: pg.Pool;
@@ -173,6 +151,7 @@ export function startTenantStorage(options: TenantStorageOptions): StorageLimit 
   const { limit, pool, metrics, clock, log } = options;
   const store = createStorageStore(pool);
   const onRefused = createStorageMetrics({ ...metrics, store, limit });
-  const { storage, ...known } = createStorageLimit({ limit, onRefused });
+  const read = async (tenantId: string) => (await store.read([tenantId]))[0];
+  const { storage, ...known } = createStorageLimit({ limit, read, onRefused });
   return { ...storage, ...startMeasurements({ limit, store, walk: createWalk(pool), ...known, clock, log }) };
 }

@@ -5,11 +5,12 @@ import { captureLog } from '../../../test/support/captured-log.ts';
 import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
 import { type FormReplica, type FormWorld, startFormWorld } from '../../../test/support/form-world.ts';
 import { anonymous, permit } from '../../../test/support/forms.ts';
-import { startMeasurements, updateUsage } from './measurements.ts';
-import { createStorageLimit, type Usage } from './storage-limit.ts';
+import { startMeasurements } from './measurements.ts';
+import { createStorageLimit } from './storage-limit.ts';
 import { createStorageStore, createWalk, formOverhead, type StorageStore, type Walk } from './store.ts';
 
 const mib = 1_048_576;
+const unread = () => Promise.resolve(undefined);
 const at = (seconds: number) => new Date(Date.UTC(2026, 7, 20, 17, 0, seconds));
 
 describe('a tenant that stores too much', () => {
@@ -136,7 +137,7 @@ describe('the measurements', () => {
   });
 
   it('of a tenant near its limit go on although it writes nothing, until it has deleted forms', async () => {
-    const { usages, usageOf } = createStorageLimit({ limit: 2 * mib, onRefused: () => undefined });
+    const { usages, usageOf } = createStorageLimit({ limit: 2 * mib, read: unread, onRefused: () => undefined });
     let now = at(0);
     const measurements = startMeasurements({
       ...{ limit: 2 * mib, store, walk, usages, usageOf, log: captureLog().log, clock: () => now },
@@ -153,7 +154,7 @@ describe('the measurements', () => {
 
   it('of a tenant with few forms are not delayed by one with many, and go on after an outage', async () => {
     const log = captureLog('info');
-    const { storage, usages, usageOf } = createStorageLimit({ limit: 2 * mib, onRefused: () => undefined });
+    const { storage, usages, usageOf } = createStorageLimit({ limit: 2 * mib, read: unread, onRefused: () => undefined });
     let failures = 1;
     const order: string[] = [];
     const failing = {
@@ -176,44 +177,13 @@ describe('the measurements', () => {
     expect(order.indexOf('small')).toBeLessThanOrEqual(1);
     expect(order.filter((tenantId) => tenantId === 'small')).toHaveLength(1);
     expect(usages.peek('large')).toMatchObject({ used: await sizeOf('large'), before: 0, since: 0 });
-    expect(() => storage.requireRoom('large')).toThrow('occupy 2097152 bytes or more');
-    expect(() => storage.requireRoom('small')).not.toThrow();
+    await expect(storage.requireRoom('large')).rejects.toThrow('occupy 2097152 bytes or more');
+    await storage.requireRoom('small');
     expect(log.text()).toContain('storage of tenants not measured');
     const messages = log.lines().flatMap(({ tenant, msg }) => (tenant === 'large' ? [msg] : []));
     expect(messages).toEqual([
       'the forms of the tenant are near their storage limit',
       'the forms of the tenant have reached their storage limit: new forms are refused',
     ]);
-  });
-});
-
-describe('what this process writes', () => {
-  const usage = (): Usage => ({ used: 100, measured: at(0), walkBegan: null, before: 0, since: 0 });
-
-  const write = (known: Usage, bytes: number) => {
-    known.used += bytes;
-    known.since += bytes;
-  };
-
-  it('counts until a walk that began later is complete', () => {
-    const known = usage();
-    write(known, 10);
-    updateUsage(known, { bytes: 100, measured: at(0), walkBegan: at(5) });
-    write(known, 20);
-    expect(known.used).toBe(130);
-    updateUsage(known, { bytes: 100, measured: at(0), walkBegan: at(5) });
-    expect(known.used).toBe(130);
-    updateUsage(known, { bytes: 110, measured: at(5), walkBegan: null });
-    expect(known.used).toBe(130);
-    updateUsage(known, { bytes: 110, measured: at(5), walkBegan: at(9) });
-    updateUsage(known, { bytes: 130, measured: at(9), walkBegan: null });
-    expect(known.used).toBe(130);
-  });
-
-  it('does not count twice if another pod’s walk began and ended unnoticed', () => {
-    const known = usage();
-    write(known, 10);
-    updateUsage(known, { bytes: 110, measured: at(5), walkBegan: at(6) });
-    expect(known.used).toBe(110);
   });
 });

@@ -1,5 +1,6 @@
-// Measures how much the forms of a tenant occupy in Postgres. A walk visits the tenant's forms in batches, in the order
-// of their creation, and adds up their sizes. Its position is in the database, so all pods continue the same walk.
+// Measures how much a tenant occupies in Postgres. A walk visits the tenant's forms in batches, in the order of their
+// creation, and adds up their sizes. Its position is in the database, so all pods continue the same walk. The last batch
+// also estimates what changes and deletions of forms have left behind.
 import type pg from 'pg';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
 import { planSql } from '../outbox/settle-statements.ts';
@@ -7,7 +8,7 @@ import { planSql } from '../outbox/settle-statements.ts';
 export interface TenantStorage {
   tenantId: string;
   /**
-   * Bytes that the last complete walk found, or those that the walk in progress has found so far, whichever is more: a
+   * Bytes that the last complete walk found, or those of forms that the walk in progress has found so far, whichever is more: a
    * walk cannot end while forms are created faster than it visits them.
    */
   bytes: number;
@@ -34,6 +35,9 @@ export type StorageStore = ReturnType<typeof createStorageStore>;
  */
 export const formOverhead = 1_024;
 
+/** Bytes that an operation or a deletion counts until the next measurement: its rows in the outbox and other tables. */
+export const operationTrace = 1_024;
+
 /** A tenant whose forms occupy this share of the limit is near it. */
 export const nearShare = 0.8;
 
@@ -43,6 +47,32 @@ FROM tenant_storage WHERE tenant_id = ANY ($1)`;
 
 const addSql = `
 INSERT INTO tenant_storage (tenant_id) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING`;
+
+/** Maximum number of pages of a table that the estimate reads. Smaller tables are read completely. */
+const sampledPages = 1_000;
+
+/**
+ * The tables with rows that outlive a form or a change of it, and the size of a row with its entries in indexes. The
+ * sizes were measured; those of the columns `facts` and `answer` vary.
+ */
+const traces = {
+  outbox: '500 + pg_column_size(facts)',
+  tombstones: '300',
+  idempotency_keys: '600 + pg_column_size(answer)',
+  quarantine: '1000',
+};
+
+/**
+ * SQL for the estimated bytes of a tenant's rows in a table, from a sample of its pages. These tables have no index by
+ * tenant, because each change of a form would have to maintain it.
+ */
+function sampledSql([table, size]: [string, string]): string {
+  const share = `least(1, ${sampledPages}.0 * current_setting('block_size')::int / greatest(pg_relation_size('${table}'), 1))`;
+  return `(SELECT coalesce(sum(${size}), 0) / ${share} FROM ${table} TABLESAMPLE SYSTEM (100 * ${share})
+    WHERE tenant_id = due.tenant_id)`;
+}
+
+const tracesSql = Object.entries(traces).map(sampledSql).join(' + ');
 
 // `pg_column_size` reads the stored size of a large value, not the value itself.
 const walkSql = `
@@ -63,7 +93,7 @@ WITH due AS (
   SELECT created, id FROM batch ORDER BY created DESC, id DESC LIMIT 1
 )
 UPDATE tenant_storage s SET
-  bytes = CASE WHEN is_last THEN walk_bytes + size ELSE bytes END,
+  bytes = CASE WHEN is_last THEN walk_bytes + size + ${tracesSql} ELSE bytes END,
   measured = CASE WHEN is_last THEN coalesce(walk_began, $2) ELSE measured END,
   walk_began = CASE WHEN NOT is_last THEN coalesce(walk_began, $2) END,
   walk_bytes = CASE WHEN is_last THEN 0 ELSE walk_bytes + size END,
