@@ -6,7 +6,8 @@ import { createTestDatabase } from '../../../test/support/postgres.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { createFormList } from '../forms/list-store.ts';
 import { createOperationsStore, type OperationsStore } from '../operations/store.ts';
-import { createOutboxStore, deliveryServices, type OutboxStore } from '../outbox/store.ts';
+import { deliveryServices } from '../outbox/claim-statements.ts';
+import { createOutboxStore, type OutboxStore } from '../outbox/store.ts';
 import { migrationsDirectory } from '../start.ts';
 import type { Policy } from './expiry.ts';
 import { type Purge, purgeBatch } from './purge-store.ts';
@@ -99,9 +100,13 @@ const scanned = (plan: string) => [...plan.matchAll(/Seq Scan on (\w+)/g)].map((
 const walked = (plan: string) =>
   new Set([...plan.matchAll(/Index (?:Only )?Scan (?:Backward )?using (\w+)/g)].map(([, name]) => name));
 
+const draftIndexes = [
+  ...['forms_drafts_to_expire', 'forms_pkey', 'quarantine_by_form'],
+  ...['applicant_addresses_pkey', 'applicant_addresses_by_hash', 'outbox_by_form'],
+];
 const stageIndexes: [Stage, string[]][] = [
-  ['warn', ['forms_drafts_to_expire', 'forms_pkey', 'quarantine_by_form']],
-  ['lock', ['forms_drafts_to_expire', 'forms_pkey', 'quarantine_by_form']],
+  ['warn', draftIndexes],
+  ['lock', draftIndexes],
   ['delete', ['forms_locked_to_expire', 'outbox_by_form', 'forms_pkey', 'quarantine_by_form']],
 ];
 const purgeIndexes: [Purge, string[]][] = [

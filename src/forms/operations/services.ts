@@ -5,7 +5,7 @@ import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { FindPolicy } from '../expiry/dates.ts';
 import { readRecentRuns, readRunHistory } from '../expiry/run-store.ts';
-import { deliveryServices } from '../outbox/store.ts';
+import { deliveryServices } from '../outbox/claim-statements.ts';
 import { createStorageStore } from '../storage/store.ts';
 import { createReadOperations, type ReadOperations } from './operations.ts';
 import { claimOf, createOperationsStore } from './store.ts';

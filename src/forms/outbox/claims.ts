@@ -1,10 +1,11 @@
-// Chooses the rows that a queue claims next: the oldest due rows, except that the backlog of a few tenants does not
-// delay the rows of the others.
+// Chooses the rows that a queue claims next: the oldest due rows, except that the backlogs of tenants do not delay the
+// rows of the others.
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
+import type { ClaimOptions, DeliveryService, Position } from './claim-statements.ts';
 import type { FailureLog } from './failure.ts';
-import type { ClaimedBatch, ClaimedRow, DeliveryService, DispatchedStore, Position } from './store.ts';
+import type { ClaimedBatch, DispatchedStore } from './store.ts';
 
 export interface ClaimsOptions {
   service: DeliveryService;
@@ -22,16 +23,13 @@ interface TimedBatch extends ClaimedBatch {
   fromOldest: boolean;
 }
 
+const nothing: ClaimedBatch = { rows: [], end: undefined };
+
 /** Milliseconds for which claims continue from the previous position. Then a claim starts again at the oldest row. */
 const longWalk = 1_000;
 /**
- * A tenant with this share of a full batch has a backlog. The other tenants' rows are claimed first at the beginning of
- * each walk, so that they wait for one walk instead of for the whole backlog.
- */
-const shareOfBacklog = 1 / 4;
-/**
- * A claim without the tenants with a backlog must pass over all of their rows. The next such claim therefore begins
- * only after its duration times this number.
+ * The search for the tenants with the fewest due rows must pass over all due rows. The next search therefore begins only
+ * after its duration times this number.
  */
 const restFactor = 10;
 
@@ -42,43 +40,47 @@ const restFactor = 10;
 export function createClaims({ store, pace, clock, service, failures }: ClaimsOptions) {
   let after: Position | undefined;
   let began = 0;
-  /** Tenants with a backlog in the last batch. */
-  let backlogged: string[] = [];
-  let othersDue = Number.NEGATIVE_INFINITY;
+  /** True if the last batch was full, so that rows may be waiting behind a backlog. */
+  let wasFull = false;
+  let fewestDue = Number.NEGATIVE_INFINITY;
 
-  async function claim(limit: number, held: string[]): Promise<ClaimedBatch> {
+  /** After an error of Postgres, waits and returns `otherwise`. */
+  async function tryTo<T>(query: () => Promise<T>, otherwise: T): Promise<T> {
     try {
-      const batch = await store.claim({ service, limit, now: clock(), lease: pace.lease, after, held });
+      const result = await query();
       failures.ended('postgres');
-      return batch;
+      return result;
     } catch (error) {
       failures.failed('postgres', error);
       await sleep(Math.min(pace.poll.max, 1_000));
-      return { rows: [], end: undefined };
+      return otherwise;
     }
+  }
+
+  const claim = (options: Pick<ClaimOptions, 'limit' | 'held' | 'only' | 'after'>) =>
+    tryTo(() => store.claim({ service, now: clock(), lease: pace.lease, ...options }), nothing);
+
+  /** Claims rows of the tenants with the fewest due rows. */
+  async function claimFewest(limit: number, held: string[]): Promise<ClaimedBatch> {
+    const started = performance.now();
+    const only = await tryTo(() => store.fewest({ service, now: clock(), limit, held }), []);
+    fewestDue = started + (performance.now() - started) * (1 + restFactor);
+    return only.length > 0 ? claim({ limit, held, only }) : nothing;
   }
 
   return async (limit: number, held: string[]): Promise<TimedBatch> => {
     const started = performance.now();
     const fromOldest = !after;
-    if (fromOldest && backlogged.length > 0 && started >= othersDue) {
-      const others = await claim(limit, [...held, ...backlogged]);
-      const took = performance.now() - started;
-      othersDue = started + took * (1 + restFactor);
-      if (others.rows.length > 0) return { ...others, fromOldest: false, took };
+    if (fromOldest && wasFull && started >= fewestDue) {
+      const fewest = await claimFewest(limit, held);
+      if (fewest.rows.length > 0) return { ...fewest, fromOldest: false, took: performance.now() - started };
     }
     if (fromOldest) began = started;
-    const batch = await claim(limit, held);
+    const batch = await claim({ limit, held, after });
     const isFull = batch.rows.length === limit;
     after = isFull && started - began < longWalk ? batch.end : undefined;
     // During an outage, a batch is a single row, which says nothing about a backlog.
-    backlogged = isFull && limit > 1 ? tenantsWithBacklog(batch.rows) : [];
+    wasFull = isFull && limit > 1;
     return { ...batch, fromOldest, took: performance.now() - started };
   };
-}
-
-function tenantsWithBacklog(rows: readonly ClaimedRow[]): string[] {
-  const counts = new Map<string, number>();
-  for (const { tenantId } of rows) counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1);
-  return [...counts].filter(([, count]) => count >= rows.length * shareOfBacklog).map(([tenantId]) => tenantId);
 }

@@ -4,11 +4,12 @@
 // quarantine it.
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
+import { deliveryServices } from './claim-statements.ts';
 import type { Deliver } from './delivery.ts';
 import { createFailureLog } from './failure.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createQueue, type Queue, type QueuePace } from './queue.ts';
-import { type DispatchedStore, deliveryServices } from './store.ts';
+import type { DispatchedStore } from './store.ts';
 import { createThrottle, type DeliveryRates, type Traffic, watchTraffic } from './throttle.ts';
 
 /** `nudge` and `stop` apply to the queues of all services. */

@@ -24,16 +24,19 @@ export interface Actor {
  * | form-created | create | `actor`, `noticeSuppressed` |
  * | form-submitted | submit; create, if it submits the form | `actor`, `noticeSuppressed` |
  * | form-unlocked, -to-draft, -archived | the operation | `actor` |
- * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
- * | form-locked | the reconciler | `deleteOn` |
- * | form-deleted | delete (`actor`, `noticeSuppressed`), reconciler | `files`, `wasDraft`, `language`, `subscriberId` |
+ * | form-expiring | the reconciler | `lockOn`, `deleteOn`, `noticeSuppressed` |
+ * | form-locked | the reconciler | `deleteOn`, `noticeSuppressed` |
+ * | form-deleted | delete (`actor`), reconciler | `noticeSuppressed`, `files`, `wasDraft`, `language`, `subscriberId` |
  * | remove-subscriber, remove-files | acceptance of form-deleted | `subscriberId`, `noticesUntil`; `files` |
  * | remove-files | an upload that ends after the deletion | `files` |
  */
 export interface OutboxFacts {
   definitionId: string;
   actor?: Actor;
-  /** True if the budget of the applicant's address does not allow a mail about the event (`forms/notice-budget.ts`). */
+  /**
+   * True if the budget of the applicant's address does not allow a mail about the event (`forms/notice-budget.ts`,
+   * `expiry/notice-limit.ts`).
+   */
   noticeSuppressed?: true;
   /** ISO 8601 time at which the draft will be locked. */
   lockOn?: string;

@@ -51,6 +51,7 @@ function world(batches: ClaimedRow[][], capacity = 8) {
       outage: { first: 1_000, cap: 1_000 },
     },
     store: {
+      fewest: async () => [],
       claim: async ({ limit }) => ({ rows: (batches.shift() ?? []).slice(0, limit), end: undefined }),
       accept: async (settled) => void accepted.push(...settled.map(({ row }) => row.sequence)),
       fail: async (settled) => void givenBack.push(...settled.map(({ row }) => row.sequence)),

@@ -8,13 +8,14 @@ import { newTraceparent, runInScope } from '../../service/operations/request-sco
 import { type Backoff, retryDelay } from '../../service/retry.ts';
 import { longestStop, within } from '../../service/time-limit.ts';
 import { runIn, startRoot } from '../../service/tracing/tracing.ts';
+import type { DeliveryService } from './claim-statements.ts';
 import { createClaims } from './claims.ts';
 import type { Deliver } from './delivery.ts';
 import { causeOf, createOutage, type FailureLog, type Outage, sideOf, withDeadline } from './failure.ts';
 import { FilesRemain } from './files.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
-import type { ClaimedRow, DeliveryService, DispatchedStore } from './store.ts';
+import type { ClaimedRow, DispatchedStore } from './store.ts';
 import type { Throttle } from './throttle.ts';
 
 /** The limits and pauses of a queue. All times are in milliseconds. */

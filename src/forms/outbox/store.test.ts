@@ -1,7 +1,8 @@
 // Tests each statement that claims or settles rows.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase } from '../../../test/support/outbox.ts';
-import { type ClaimedBatch, claimSql, createOutboxStore, type OutboxStore } from './store.ts';
+import { claimSql } from './claim-statements.ts';
+import { type ClaimedBatch, createOutboxStore, type OutboxStore } from './store.ts';
 
 let database: OutboxDatabase;
 let store: OutboxStore;

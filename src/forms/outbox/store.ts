@@ -6,11 +6,20 @@
 // removal of files does not wait for the removal of the subscriber, which can take 30 days or more. A claim that begins
 // before an older row is accepted still sees that row as open, and takes no later row of the form. Quarantined rows
 // have `not_before` infinity, so claims skip them.
-import { escapeLiteral, type QueryResult } from 'pg';
+import type { QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
 import type { FormStatus } from '../forms/catalogue.ts';
+import {
+  type ClaimOptions,
+  claimedSql,
+  claimSql,
+  endOf,
+  type FewestOptions,
+  fewestSql,
+  type Position,
+} from './claim-statements.ts';
 import { isEventKind, type OutboxKind } from './event-catalogue.ts';
 import type { OutboxForm, OutboxRow } from './outbox.ts';
 import {
@@ -20,16 +29,10 @@ import {
   type FailedRow,
   failSql,
   isOpen,
-  planSql,
   quarantineSql,
   queueSql,
   type RefusedRow,
-  timestampSql,
 } from './settle-statements.ts';
-
-/** The services to which rows are delivered. The generated column `lane` derives the service from the kind. */
-export const deliveryServices = ['events', 'notifications', 'files'] as const;
-export type DeliveryService = (typeof deliveryServices)[number];
 
 /** A row that this process has claimed. */
 export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
@@ -43,30 +46,10 @@ export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
   requestId: string | null;
 }
 
-/** A row's position in the order of claims. */
-export interface Position {
-  /** The time at which the row became due, as the text that Postgres writes, because it is more precise than a Date. */
-  notBefore: string;
-  /** The row's sequence number: a bigint, as text. */
-  sequence: string;
-}
-
 export interface ClaimedBatch {
   rows: ClaimedRow[];
   /** The position from which the next claim may continue. Undefined if no row was claimed. */
   end: Position | undefined;
-}
-
-export interface ClaimOptions {
-  service: DeliveryService;
-  limit: number;
-  now: Date;
-  /** Milliseconds until the claim expires. */
-  lease: number;
-  /** The position from which to continue. Without it, the claim begins at the oldest row. */
-  after?: Position | undefined;
-  /** Tenants whose rows are not claimed. */
-  held?: readonly string[] | undefined;
 }
 
 export interface Backlog {
@@ -85,47 +68,6 @@ export interface OutboxStoreOptions {
   noticeTime: number;
   deleteFiles: boolean;
 }
-
-/**
- * Claims due rows in index order. Skips rows that another process is claiming. The scalar subquery makes Postgres look
- * up the oldest row of each form instead of joining the whole backlog. Up to 100,000 rows are accepted per minute.
- * Their index entries stay at the head of the index until a vacuum; `after` skips these entries.
- */
-export function claimSql({ service, now, lease, limit, after, held = [] }: ClaimOptions): string {
-  const nowSql = timestampSql(now);
-  const from = after && `(${escapeLiteral(after.notBefore)}::timestamptz, ${escapeLiteral(after.sequence)}::bigint)`;
-  return `
-${planSql}
-WITH due AS MATERIALIZED (
-  SELECT o.sequence, o.not_before FROM outbox o
-  WHERE o.accepted IS NULL AND o.lane = ${escapeLiteral(service)} AND o.not_before <= ${nowSql}
-    ${from ? `AND (o.not_before, o.sequence) > ${from}` : ''}
-    ${held.length > 0 ? `AND o.tenant_id NOT IN (${held.map(escapeLiteral).join(', ')})` : ''}
-    AND (o.claimed_until IS NULL OR o.claimed_until <= ${nowSql})
-    AND o.sequence = (
-      SELECT p.sequence FROM outbox p
-      WHERE p.form_id = o.form_id AND ${isOpen('p')} AND p.not_before < 'infinity'
-        ${service === 'files' ? "AND p.kind <> 'remove-subscriber'" : ''}
-      ORDER BY p.sequence LIMIT 1)
-  ORDER BY o.not_before, o.sequence
-  LIMIT ${Math.trunc(limit)}
-  FOR UPDATE OF o SKIP LOCKED
-), claimed AS (
-  UPDATE outbox o SET claimed_until = ${timestampSql(endOf(now, lease))}, attempts = o.attempts + 1
-  FROM due WHERE o.sequence = due.sequence
-  RETURNING o.*
-)
-${claimedSql}
-ORDER BY c.not_before, c.sequence`;
-}
-
-/** Selects the rows of the CTE `claimed`, with columns of their forms. */
-const claimedSql = `
-SELECT c.not_before::text AS "notBefore", c.sequence, c.form_id AS "formId", c.tenant_id AS "tenantId", c.kind, c.facts, c.created,
-  c.attempts, c.refusals, c.traceparent, c.request_id AS "requestId", c.claimed_until AS "claimedUntil",
-  f.status, f.created AS "formCreated", f.created_by AS "createdBy", f.last_accessed AS "lastAccessed", f.locked, f.submitted,
-  f.applicant, f.subscriber_id AS "subscriberId"
-FROM claimed c LEFT JOIN forms f ON f.id = c.form_id`;
 
 /**
  * Claims the open `subscribe` row of a form, even if the row is in quarantine or not due yet. $1 form, $2 now, $3 the
@@ -151,8 +93,6 @@ WITH form AS (
 INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
 SELECT id, tenant_id, 'subscribe', jsonb_build_object('definitionId', definition_id, 'noticeSuppressed', true), $3, $3, $4, $5
 FROM form`;
-
-const endOf = (now: Date, milliseconds: number) => new Date(now.getTime() + milliseconds);
 
 /**
  * Counts the rows that are neither accepted nor in quarantine, for each kind. $1 now. The age of a removal counts from
@@ -196,6 +136,12 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
       const rows = (results as QueryResult<ClaimRecord>[]).at(-1)?.rows ?? [];
       const last = rows.at(-1);
       return { rows: rows.map(toRow), end: last && { notBefore: last.notBefore, sequence: last.sequence } };
+    },
+    /** Returns the tenants with the fewest due rows: as many as have at most `limit` rows together, or one. */
+    async fewest(options: FewestOptions): Promise<string[]> {
+      const results: unknown = await pool.query(fewestSql(options));
+      const rows = (results as QueryResult<{ tenantId: string }>[]).at(-1)?.rows ?? [];
+      return rows.map(({ tenantId }) => tenantId);
     },
     /**
      * Claims the `subscribe` row of a form for `lease` milliseconds. Returns undefined if another process has claimed
