@@ -13,9 +13,10 @@
 // which forms are due, $6 batch size, $7 now. Each statement documents its other parameters. Definitions are scanned in
 // the order of the arrays.
 import { escapeLiteral } from 'pg';
-import { type ExpiringStatus, expiringStatuses, statuses } from '../forms/catalogue.ts';
+import { type ExpiringStatus, statuses } from '../forms/catalogue.ts';
 import { appendSql, expiryEvents, systemRole } from '../forms/history.ts';
 import { deletionFacts, deletionSql } from './deletion.ts';
+import { limitedFacts, noticeLimitSql, unheardFacts } from './notice-limit.ts';
 
 interface Walk {
   status: ExpiringStatus;
@@ -74,15 +75,16 @@ SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`
  */
 interface Outbox {
   only(parameter: string): string;
-  write(row: { kind: string; facts: string; from: string }): string;
+  /** `suppression`: SQL for the facts of an event whose notice is suppressed. */
+  write(row: { kind: string; facts: string; suppression: string; from: string }): string;
   unwritten: string;
 }
 
 const full: Outbox = {
   only: () => '',
-  write: ({ kind, facts, from }) => `
+  write: ({ kind, facts, suppression, from }) => `
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent)
-  SELECT id, tenant_id, '${kind}', ${facts}, $7, $7, ${traceSql} FROM ${from}`,
+  SELECT id, tenant_id, '${kind}', ${facts} || ${suppression}, $7, $7, ${traceSql} FROM ${from}`,
   unwritten: '',
 };
 
@@ -111,9 +113,10 @@ WITH ${lockPage}, due AS MATERIALIZED (
     history = ${recorded('lock')}
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.tenant_id, f.definition_id, due.delete_on
-), written AS (${write({
+), ${noticeLimitSql('locked', 'form-locked')}, written AS (${write({
   kind: 'form-locked',
   facts: `jsonb_build_object('definitionId', definition_id, 'deleteOn', ${isoOf('delete_on')})`,
+  suppression: limitedFacts,
   from: 'locked',
 })}
 )
@@ -156,10 +159,10 @@ WITH ${warnPage}, due AS MATERIALIZED (
   UPDATE forms f SET warned = $7, history = ${recorded('warn')}
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.tenant_id, f.definition_id, f.last_accessed + ${span('due.lock_after')} AS lock_on, due.delete_after
-), written AS (
+), ${noticeLimitSql('warned', 'form-expiring')}, written AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent)
   SELECT id, tenant_id, 'form-expiring', jsonb_build_object('definitionId', definition_id,
-    'lockOn', ${isoOf('lock_on')}, 'deleteOn', ${isoOf(`(lock_on + ${span('delete_after')})`)}), $7, $7, ${traceSql}
+    'lockOn', ${isoOf('lock_on')}, 'deleteOn', ${isoOf(`(lock_on + ${span('delete_after')})`)}) || ${limitedFacts}, $7, $7, ${traceSql}
   FROM warned
 )
 ${answer('(SELECT count(*)::int FROM warned) AS warned')}`;
@@ -188,6 +191,7 @@ WITH ${deletePage}, due AS MATERIALIZED (
 ), ${deletionSql('$7')}, written AS (${write({
   kind: 'form-deleted',
   facts: deletionFacts('NULL'),
+  suppression: unheardFacts,
   from: 'gone',
 })}
 )
@@ -231,20 +235,3 @@ CROSS JOIN LATERAL (
   WHERE f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id AND f.status = 'Draft' AND NOT f.held
     AND f.last_accessed < p.before
   ORDER BY f.last_accessed, f.id LIMIT 1) w`;
-
-const firstPair = (status: ExpiringStatus, after: string) => `
-  SELECT tenant_id, definition_id FROM forms
-  WHERE status = '${status}' AND NOT held ${after} ORDER BY tenant_id, definition_id LIMIT 1`;
-const afterPair = 'AND (tenant_id, definition_id) > (p.tenant_id, p.definition_id)';
-const pairs = (status: ExpiringStatus) => `(
-  WITH RECURSIVE pairs AS (
-    (${firstPair(status, '')})
-    UNION ALL
-    SELECT n.* FROM pairs p CROSS JOIN LATERAL (${firstPair(status, afterPair)}) n
-  ) SELECT tenant_id, definition_id FROM pairs)`;
-
-/** Finds the definitions of forms that may expire, with one index lookup per definition instead of one per form. */
-export const definitionsSql = `
-SELECT tenant_id AS "tenantId", definition_id AS "definitionId"
-FROM (${expiringStatuses.map(pairs).join(' UNION ')}) AS found
-ORDER BY tenant_id, definition_id`;

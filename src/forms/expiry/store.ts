@@ -4,13 +4,13 @@ import type pg from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { planSql } from '../outbox/settle-statements.ts';
+import { definitionsSql } from './definition-statements.ts';
 import { noticeGrace, type Policy } from './expiry.ts';
 import type { DefinitionKey } from './retention.ts';
 import {
   bareDeleteSql,
   bareLockSql,
   countSql,
-  definitionsSql,
   deleteLookSql,
   deleteSql,
   lockLookSql,

@@ -154,7 +154,11 @@ describe('the measurements', () => {
 
   it('of a tenant with few forms are not delayed by one with many, and go on after an outage', async () => {
     const log = captureLog('info');
-    const { storage, usages, usageOf } = createStorageLimit({ limit: 2 * mib, read: unread, onRefused: () => undefined });
+    const { storage, usages, usageOf } = createStorageLimit({
+      limit: 2 * mib,
+      read: unread,
+      onRefused: () => undefined,
+    });
     let failures = 1;
     const order: string[] = [];
     const failing = {

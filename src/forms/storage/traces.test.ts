@@ -45,7 +45,10 @@ describe('a tenant that creates and deletes forms, or submits and returns one, a
   }, async () => {
     const [first, second] = [await draft(replica, 'a@example.org'), await draft(replica, 'b@example.org')];
     for (const id of [first, second]) {
-      const saved = await replica.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'Ana' }, files: {} } });
+      const saved = await replica.ask('PUT', `/${id}/data`, {
+        as: 'intake',
+        body: { data: { name: 'Ana' }, files: {} },
+      });
       expect(saved.status).toBe(200);
     }
     expect(await operate(first, 'submit')).toMatchObject({ status: 200 });
@@ -63,7 +66,7 @@ describe('a tenant that creates and deletes forms, or submits and returns one, a
   });
 
   it('can create forms again when the reconciler has purged what was left', { timeout: 60_000 }, async () => {
-    await world.pool.query("DELETE FROM outbox WHERE facts = '{\"definitionId\":\"permit\"}'");
+    await world.pool.query('DELETE FROM outbox WHERE facts = \'{"definitionId":"permit"}\'');
     await world.pool.query('DELETE FROM tombstones');
     ahead += 61_000;
     await expect.poll(async () => (await create()).status, { timeout: 20_000 }).toBe(201);
@@ -71,8 +74,9 @@ describe('a tenant that creates and deletes forms, or submits and returns one, a
 });
 
 describe('the first read of a tenant’s measurement', () => {
-  const limitWith = (read: () => Promise<{ bytes: number; measured: Date | null; walkBegan: Date | null } | undefined>) =>
-    createStorageLimit({ limit: mib, read, onRefused: () => undefined }).storage;
+  const limitWith = (
+    read: () => Promise<{ bytes: number; measured: Date | null; walkBegan: Date | null } | undefined>,
+  ) => createStorageLimit({ limit: mib, read, onRefused: () => undefined }).storage;
 
   it('delays no request for more than a moment while the database does not respond', async () => {
     const storage = limitWith(() => new Promise(() => undefined));
@@ -83,11 +87,11 @@ describe('the first read of a tenant’s measurement', () => {
 
   it('is repeated by the next request if it failed', async () => {
     let reads = 0;
-    const storage = limitWith(() =>
-      (reads += 1) === 1
-        ? Promise.reject(new Error('no database'))
-        : Promise.resolve({ bytes: mib, measured: new Date(), walkBegan: null }),
-    );
+    const storage = limitWith(() => {
+      reads += 1;
+      if (reads === 1) return Promise.reject(new Error('no database'));
+      return Promise.resolve({ bytes: mib, measured: new Date(), walkBegan: null });
+    });
     await storage.requireRoom('tenant');
     await expect(storage.requireRoom('tenant')).rejects.toBeInstanceOf(Problem);
     await expect(storage.requireRoom('tenant')).rejects.toBeInstanceOf(Problem);
