@@ -52,7 +52,8 @@ function formServiceRoutes(): Route[] {
     definitions: { ...registerGuards, checks: limiter('definition-checks') },
     forms: {
       ...{ ...signedIn('form-service'), ...creationLimits(limits), dataBody: createDataBody('urn:example') },
-      storage: createStorageLimit({ limit: 1, read: () => Promise.resolve(undefined), onRefused: () => undefined }).storage,
+      storage: createStorageLimit({ limit: 1, read: () => Promise.resolve(undefined), onRefused: () => undefined })
+        .storage,
     },
     operations: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
     pages: { pages: pageNames },
