@@ -101,6 +101,42 @@ it('a subscription has at most 200 criteria: 409 for another one, however many r
   expect(full).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:conflict' } });
 });
 
+/** Stores criteria for events about everything, as an earlier version may have stored them: without limits. */
+async function storeForAll(count: number, bytes = 1): Promise<void> {
+  await database.query(
+    `INSERT INTO subscription_criteria (subscriber_id, type_id, tenant, context)
+     SELECT subscriber_id, type_id, tenant, jsonb_build_object('a', repeat('x', $2), 'nth', nth)
+     FROM subscriptions, generate_series(1, $1::int) nth WHERE subscriber_id = $3`,
+    [count, bytes, subscriberId],
+  );
+}
+
+it('a tenant has at most 5,000 criteria without a correlation id, in all types and subscriptions: 409 beyond it', async () => {
+  await storeForAll(4_999);
+  const another = await subscribe();
+  const addTo = (id: string, criteria: unknown) => send('POST', `${subscriptions}/${id}`, { criteria });
+  expect((await addTo(another, { context: { a: 1 } })).status).toBe(200);
+  const refused = await addTo(another, { context: { a: 2 } });
+  expect(refused).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:conflict' } });
+  expect(refused.text).toContain('5000 criteria');
+  expect((await send('POST', subscriptions, { ...request(''), criteria: { context: { a: 3 } } })).status).toBe(409);
+  expect((await addTo(another, [{ context: { a: 1 } }, { context: { a: 2 } }])).status).toBe(409);
+  // Repeated criteria, those of a form, and a list that does not grow are accepted.
+  expect((await addTo(another, { context: { a: 1 } })).status).toBe(200);
+  expect((await addTo(another, { correlationId: 'form:2' })).status).toBe(200);
+  expect((await addTo(another, [{ context: { a: 9 } }])).status).toBe(200);
+});
+
+it('a tenant has at most 1 MiB of criteria with the same correlation id, or without one: 409 beyond it', async () => {
+  await storeForAll(70, 15_000);
+  expect((await add([{ context: { a: 1 } }])).status).toBe(200);
+  await storeForAll(70, 15_000);
+  expect((await add({ context: { a: 2 } })).status).toBe(409);
+  await database.query("UPDATE subscription_criteria SET correlation_id = 'form:7' WHERE context ? 'nth'");
+  expect((await add({ context: { a: 2 } })).status).toBe(200);
+  expect((await add({ correlationId: 'form:7' })).status).toBe(409);
+});
+
 it('a subscription that an earlier version let grow to 160 MiB is read, listed and repaired', async () => {
   await storeCriteria(subscriberId, 40, 4 * mib);
   const read = await send('GET', one());

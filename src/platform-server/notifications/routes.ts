@@ -49,7 +49,9 @@ export const notificationRefusals: Record<number, Answer> = {
 
 const criteriaRefusals: Record<number, Answer> = {
   ...notificationRefusals,
-  409: { description: `The subscription has ${mostCriteria} criteria` },
+  409: {
+    description: `The subscription has ${mostCriteria} criteria, or the tenant has too many with the same correlation id, or without one`,
+  },
 };
 
 const types = '/subscription/v1/types';

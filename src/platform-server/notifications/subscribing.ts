@@ -7,7 +7,7 @@ import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { TenantPool } from '../tenant-pool.ts';
 import type { NewSubscriber } from './schema.ts';
 import { createSubscriberStore, type FindOrCreate } from './subscribers-store.ts';
-import { type Criterion, isEmpty, mostCriteria, normalizeAddress } from './subscription.ts';
+import { type Criterion, isEmpty, mostCompared, mostCriteria, normalizeAddress } from './subscription.ts';
 import { createSubscriptionStore, type SubscriptionStore } from './subscriptions-store.ts';
 
 export interface SubscribingOptions {
@@ -53,7 +53,7 @@ export function createSubscribing({ tenantPool, clock, findOrCreate }: Subscribi
         if (!Array.isArray(criteria)) return addCriterion(store, tenant, typeId, subscriberId, criteria);
         const { created } = await store.lockOrCreate(tenant, typeId, subscriberId);
         if (created) throw refused('The subscription does not exist, so its criteria cannot be replaced.');
-        await store.setCriteria(tenant, typeId, subscriberId, criteria);
+        await requireRoom(store, tenant, await store.setCriteria(tenant, typeId, subscriberId, criteria));
       });
     },
 
@@ -87,10 +87,28 @@ async function addCriterion(
   criterion: Criterion | null | undefined,
 ): Promise<void> {
   const { everything } = await store.lockOrCreate(tenant, typeId, subscriberId);
-  if (!criterion || isEmpty(criterion)) return store.setCriteria(tenant, typeId, subscriberId, []);
+  if (!criterion || isEmpty(criterion)) {
+    await store.setCriteria(tenant, typeId, subscriberId, []);
+    return;
+  }
   if (everything) throw refused('The subscription already matches every event.');
-  if (!(await store.addCriterion(tenant, typeId, subscriberId, criterion)))
+  const outcome = await store.addCriterion(tenant, typeId, subscriberId, criterion);
+  if (outcome === 'full')
     throw new Problem('conflict', `The subscription has ${mostCriteria} criteria, and cannot have more.`);
+  if (outcome === 'added') await requireRoom(store, tenant, [criterion.correlationId ?? null]);
+}
+
+/**
+ * Throws 409 if the tenant now has too many or too large criteria with one of these correlation ids. The error rolls
+ * back the transaction. Concurrent transactions do not see each other's criteria, so they may exceed the limit a little.
+ */
+async function requireRoom(store: SubscriptionStore, tenant: string, correlationIds: (string | null)[]): Promise<void> {
+  if (correlationIds.length === 0 || !(await store.exceedsCompared(tenant, correlationIds))) return;
+  const { criteria, bytes } = mostCompared;
+  throw new Problem(
+    'conflict',
+    `The tenant has ${criteria} criteria or ${bytes} bytes of them with the same correlation id, or without one, and cannot have more.`,
+  );
 }
 
 function newSubscriber({ userId, addressAs, channels }: NewSubscriber) {

@@ -27,6 +27,11 @@ export interface Criterion {
 export const largestCriterion = 16_384;
 /** Maximum number of criteria of a subscription. */
 export const mostCriteria = 200;
+/**
+ * Maximum number of criteria of a tenant with the same correlation id, or without one, and their maximum size in bytes
+ * of JSON. An event is compared with all of them, in one statement for each notification type.
+ */
+export const mostCompared = { criteria: 5_000, bytes: 1_048_576 };
 
 export interface Subscription {
   typeId: string;

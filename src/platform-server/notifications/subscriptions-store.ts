@@ -1,7 +1,7 @@
 // Stores subscriptions and their criteria in Postgres.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { maxPageBytes, type PageRow, pageSql } from '../list-sql.ts';
-import { type Criterion, mostCriteria, type Subscription } from './subscription.ts';
+import { type Criterion, mostCompared, mostCriteria, type Subscription } from './subscription.ts';
 
 interface SubscriptionRow {
   typeId: string;
@@ -109,21 +109,26 @@ function createWrites(database: Queryable) {
 function createCriteriaWrites(database: Queryable) {
   return {
     /**
-     * Adds a criterion, unless the subscription has one that matches the same events. Resolves to false if the
-     * subscription has its maximum of criteria. Requires a transaction that holds the lock of the subscription.
+     * Adds a criterion, unless the subscription has one that matches the same events (`known`), or has its maximum of
+     * criteria (`full`). Requires a transaction that holds the lock of the subscription.
      */
-    async addCriterion(tenant: string, typeId: string, subscriberId: string, criterion: Criterion): Promise<boolean> {
-      const { rows } = await database.query<{ fits: boolean }>(
+    async addCriterion(
+      tenant: string,
+      typeId: string,
+      subscriberId: string,
+      criterion: Criterion,
+    ): Promise<'added' | 'known' | 'full'> {
+      const { rows } = await database.query<{ outcome: 'added' | 'known' | 'full' }>(
         `WITH present AS (
            SELECT count(*) < $7 AS has_room, coalesce(bool_or(${sameMatch}), false) AS known
            FROM subscription_criteria WHERE subscriber_id = $1 AND type_id = $2),
          added AS (
            INSERT INTO subscription_criteria (subscriber_id, type_id, tenant, description, correlation_id, context)
            SELECT $1, $2, $5, $6, $3, $4 FROM present WHERE has_room AND NOT known)
-         SELECT has_room OR known AS fits FROM present`,
+         SELECT CASE WHEN known THEN 'known' WHEN has_room THEN 'added' ELSE 'full' END AS outcome FROM present`,
         [...criterionValues(typeId, subscriberId, criterion), tenant, criterion.description ?? null, mostCriteria],
       );
-      return rows[0]?.fits === true;
+      return rows[0]?.outcome ?? 'full';
     },
 
     /**
@@ -144,25 +149,70 @@ function createCriteriaWrites(database: Queryable) {
       return true;
     },
 
-    /** Replaces the criteria of a subscription. If the new list is empty, the subscription matches every event. */
-    async setCriteria(tenant: string, typeId: string, subscriberId: string, criteria: Criterion[]): Promise<void> {
-      await database.query('DELETE FROM subscription_criteria WHERE subscriber_id = $1 AND type_id = $2', [
-        subscriberId,
-        typeId,
-      ]);
+    /**
+     * Replaces the criteria of a subscription. If the new list is empty, the subscription matches every event. Returns
+     * the correlation ids of which the subscription now has more or larger criteria.
+     */
+    async setCriteria(
+      tenant: string,
+      typeId: string,
+      subscriberId: string,
+      criteria: Criterion[],
+    ): Promise<(string | null)[]> {
+      const { rows: before } = await database.query<StoredSize>(
+        `DELETE FROM subscription_criteria WHERE subscriber_id = $1 AND type_id = $2 ${storedSize}`,
+        [subscriberId, typeId],
+      );
       await database.query('UPDATE subscriptions SET everything = $3 WHERE subscriber_id = $1 AND type_id = $2', [
         subscriberId,
         typeId,
         criteria.length === 0,
       ]);
-      await database.query(
+      const { rows: after } = await database.query<StoredSize>(
         `INSERT INTO subscription_criteria (subscriber_id, type_id, tenant, description, correlation_id, context)
          SELECT $1, $2, $3, c ->> 'description', c ->> 'correlationId', coalesce(c -> 'context', '{}')
-         FROM jsonb_array_elements($4::jsonb) WITH ORDINALITY AS given(c, nth) ORDER BY nth`,
+         FROM jsonb_array_elements($4::jsonb) WITH ORDINALITY AS given(c, nth) ORDER BY nth
+         ${storedSize}`,
         [subscriberId, typeId, tenant, JSON.stringify(criteria)],
       );
+      return grown(before, after);
+    },
+
+    /**
+     * Returns whether the tenant has too many or too large criteria with one of these correlation ids. Null stands for
+     * criteria without a correlation id.
+     */
+    async exceedsCompared(tenant: string, correlationIds: (string | null)[]): Promise<boolean> {
+      const some = (condition: string) => `SELECT correlation_id, context FROM subscription_criteria
+        WHERE tenant = $1 AND ${condition} LIMIT ${mostCompared.criteria + 1}`;
+      const { rowCount } = await database.query(
+        `SELECT FROM (
+           SELECT compared.* FROM unnest($2::text[]) AS given(id), LATERAL (${some('correlation_id = given.id')}) AS compared
+           UNION ALL (${some('correlation_id IS NULL AND $3')})) AS compared
+         GROUP BY correlation_id
+         HAVING count(*) > ${mostCompared.criteria} OR sum(octet_length(context::text)) > ${mostCompared.bytes} LIMIT 1`,
+        [tenant, [...new Set(correlationIds)].filter((id) => id !== null), correlationIds.includes(null)],
+      );
+      return rowCount === 1;
     },
   };
+}
+
+interface StoredSize {
+  correlationId: string | null;
+  bytes: number;
+}
+
+const storedSize = 'RETURNING correlation_id AS "correlationId", octet_length(context::text) AS bytes';
+
+/** Returns the correlation ids of which `after` has more criteria than `before`, or more bytes of them. */
+function grown(before: StoredSize[], after: StoredSize[]): (string | null)[] {
+  const sizesOf = (sizes: StoredSize[], id: string | null) => sizes.filter(({ correlationId }) => correlationId === id);
+  const bytesOf = (sizes: StoredSize[]) => sizes.reduce((sum, { bytes }) => sum + bytes, 0);
+  return [...new Set(after.map(({ correlationId }) => correlationId))].filter((id) => {
+    const [old, present] = [sizesOf(before, id), sizesOf(after, id)];
+    return present.length > old.length || bytesOf(present) > bytesOf(old);
+  });
 }
 
 /** SQL that is true for criteria that match the same events. Descriptions are not compared. */
