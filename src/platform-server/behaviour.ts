@@ -9,12 +9,15 @@ import type { DeliveryJobs, DeliveryOptions } from './notifications/delivery.ts'
 import { createSubscriberStore, type FindOrCreate } from './notifications/subscribers-store.ts';
 import type { TenantCode } from './tenant-code.ts';
 
+/** What the event service and the notification service read of their configuration. */
+export type ConsumerReads = Pick<ConfigurationStore, 'latestOfBoth' | 'latestVersion' | 'memberText'>;
+
 export interface Behaviour {
   routes(routes: Route[]): Route[];
   /** Returns the store that the routes of the configuration service read. */
   configurationReads(store: ConfigurationStore): ConfigurationStore;
   /** Returns the store from which the event service and the notification service read their configuration. */
-  consumerReads(store: ConfigurationStore): Pick<ConfigurationStore, 'latestOfBoth' | 'members'>;
+  consumerReads(store: ConfigurationStore): ConsumerReads;
   changes(options: ChangeOptions, changes: ConfigurationChanges): ConfigurationChanges;
   /** Returns the key by which a repeated event is recognised. */
   eventKey(context: Record<string, unknown>): string | undefined;

@@ -1,6 +1,8 @@
-// The jobs of the platform server, and the cleanup that runs every minute.
+// The jobs of the platform server, and the cleanup that runs every minute. A tenant may not occupy all job slots of a
+// process: if it has its share, its next job is postponed, so that slow jobs of one tenant leave a slot for others.
 import type { TaskList } from 'graphile-worker';
 import type { Clock } from '../service/clock.ts';
+import { createFairQueue } from '../service/limits/fair-queue.ts';
 import { runIn, startRoot } from '../service/tracing/tracing.ts';
 import type { EventStore } from './events/store.ts';
 import { deliverPayload, routeEventPayload } from './job-payload.ts';
@@ -21,22 +23,33 @@ export interface PlatformJobs {
 export function createPlatformJobs(options: {
   jobs: DeliveryJobs;
   quarantine: JobQuarantine;
-  events: Pick<EventStore, 'forgetKeys'>;
-  deliveries: Pick<DeliveryStore, 'forgetEvents'>;
+  events: Pick<EventStore, 'forgetKeys' | 'findHead' | 'postpone'>;
+  deliveries: Pick<DeliveryStore, 'forgetEvents' | 'postpone'>;
   clock: Clock;
+  /** Maximum number of jobs of one tenant that run at the same time. */
+  perTenant: number;
 }): PlatformJobs {
   const { jobs, quarantine, events, deliveries, clock } = options;
+  const inShare = createShare(events, options.perTenant);
   return {
     tasks: {
       'route-event': (payload, { job }) => {
         const { event, traceparent } = routeEventPayload.parse(payload);
         return inTrace('route-event', traceparent, () =>
-          quarantine.event(event, job.attempts, () => jobs.routeEvent(event)),
+          inShare(event, {
+            run: () => quarantine.event(event, job.attempts, () => jobs.routeEvent(event)),
+            postpone: () => events.postpone(event, job.attempts - 1),
+          }),
         );
       },
       deliver: (payload) => {
         const { traceparent, ...delivery } = deliverPayload.parse(payload);
-        return inTrace('deliver', traceparent, () => quarantine.delivery(delivery, () => jobs.deliver(delivery)));
+        return inTrace('deliver', traceparent, () =>
+          inShare(delivery.event, {
+            run: () => quarantine.delivery(delivery, () => jobs.deliver(delivery)),
+            postpone: () => deliveries.postpone(delivery),
+          }),
+        );
       },
     },
     async upkeep() {
@@ -45,6 +58,35 @@ export function createPlatformJobs(options: {
       await deliveries.forgetEvents(new Date(now - settledEventMemory));
       await quarantine.upkeep();
     },
+  };
+}
+
+interface SharedJob {
+  run(): Promise<void>;
+  postpone(): Promise<void>;
+}
+
+/**
+ * Returns a function that runs a job about an event, or postpones the job if its tenant has its share of the slots. A
+ * postponement does not count as a failure, because the pauses between the attempts must not grow.
+ */
+function createShare(events: Pick<EventStore, 'findHead'>, perTenant: number) {
+  const slots = createFairQueue({
+    slots: { total: Number.POSITIVE_INFINITY, perTenant, perMember: perTenant },
+    waiting: { total: 0, perTenant: 0, perMember: 0 },
+    ...{ waitMs: 0, detail: 'Too many jobs of this tenant are running.', retryAfterSeconds: 5 },
+  });
+  return async (sequence: string, job: SharedJob): Promise<void> => {
+    const event = await events.findHead(sequence);
+    // Deliveries are deleted with their event.
+    if (!event) return;
+    const release = slots.tryTake({ tenant: event.tenant, member: event.tenant });
+    if (!release) return job.postpone();
+    try {
+      await job.run();
+    } finally {
+      release();
+    }
   };
 }
 

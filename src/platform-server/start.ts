@@ -27,7 +27,7 @@ import { definitionsSchema, schemasOfDefinitions } from './configuration/definit
 import { createConfigurationGuards } from './configuration/policy.ts';
 import { limitSearches } from './configuration/searches.ts';
 import { platformNamespace } from './directory/entry.ts';
-import { eventDefinitionsSchema, eventsHome, schemasOfEvents } from './events/event.ts';
+import { eventDefinitionsSchema, eventsHome, payloadSchemaPath, schemasOfEvents } from './events/event.ts';
 import { createEventStore } from './events/store.ts';
 import { createJobMetrics } from './job-metrics.ts';
 import { createPlatformJobs, type PlatformJobs } from './jobs.ts';
@@ -35,6 +35,7 @@ import { createMailer } from './mail.ts';
 import { createDeliveryJobs } from './notifications/delivery.ts';
 import { createJobQuarantine, createNoticeQuarantine } from './notifications/job-quarantine.ts';
 import { notificationsHome, notificationTypesSchema, templatesIn } from './notifications/notification-type.ts';
+import { createSettingsCache } from './notifications/settings.ts';
 import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
 import { createSubscriptionStore } from './notifications/subscriptions-store.ts';
@@ -76,20 +77,17 @@ export async function startPlatformServer(options: {
 
   const behaviour = await createBehaviour(reference, { pool, clock, log });
   const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, log, metrics });
-  // Limits the concurrent renderings of each tenant, so that slow templates of one tenant leave a job slot for others.
-  const tenantCode = createTenantCode({ metrics, rendersPerTenant: Math.max(1, config.WORKER_CONCURRENCY - 1) });
+  const tenantCode = createTenantCode({ metrics });
+  const stored: StoreOptions = { config, pool, mailer, behaviour, settingsCache: createSettingsCache() };
   const base: Base = {
-    config,
+    ...stored,
     log,
     clock,
     metrics,
-    pool,
     jobPool,
-    mailer,
     tenantCode,
-    behaviour,
     tenantPool: createTenantPool({ pool, size: config.DATABASE_POOL_SIZE, name: 'requests', metrics }),
-    ...createStores({ config, pool, mailer, behaviour }),
+    ...createStores(stored),
   };
   const queues = { events: base.events.waiting, deliveries: base.deliveries.waiting };
   createJobMetrics({ registry: metrics.registry, clock, queues });
@@ -149,7 +147,10 @@ function createJobs(base: Base): PlatformJobs {
     managementUrl: async () => (await directory.find(platformNamespace, 'subscriber-app'))?.url ?? '',
   };
   const jobs = base.behaviour.jobs(options, createDeliveryJobs(options));
-  return createPlatformJobs({ jobs, quarantine: createJobQuarantine({ pool, clock, log }), events, deliveries, clock });
+  return createPlatformJobs({
+    ...{ jobs, quarantine: createJobQuarantine({ pool, clock, log }), events, deliveries, clock },
+    perTenant: Math.max(1, base.config.WORKER_CONCURRENCY - 1),
+  });
 }
 
 function createRouteOptions(base: Base): PlatformRoutesOptions {
@@ -181,7 +182,8 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
     events: {
       ...{ bearer: bearerOf('event-service'), tenants, clock, validate: tenantCode.validate },
       store: { accept: (event, now) => eventsOf(event.tenant).accept(event, now) },
-      definitions: (tenant, namespace) => consumed.members(tenant, eventsHome, [namespace]),
+      payloadSchema: (tenant, { namespace, name }) =>
+        consumed.memberText(tenant, eventsHome, payloadSchemaPath(namespace, name)),
     },
     notifications: {
       ...{ bearer: bearerOf('notification-service'), tenant: callTenant(tenants), urns },
@@ -203,11 +205,21 @@ function createHealthChecks({ DATABASE_URL }: PlatformServerConfig) {
   return { db, directory: db, tenant: db, configuration: db, notification: db, event: db };
 }
 
+/**
+ * Maximum length of a tenant's notification types and of its event definitions, in characters. Each change makes every
+ * process read them again.
+ */
+const longestOfTenant = 1_048_576;
+
 /** The schemas of the configurations that this process itself reads. No other definition can replace them. */
 const builtIn = {
   'platform:configuration-service': { schema: definitionsSchema, findCode: schemasOfDefinitions },
-  'platform:event-service': { schema: eventDefinitionsSchema, findCode: schemasOfEvents },
-  'platform:notification-service': { schema: notificationTypesSchema, findCode: templatesIn },
+  'platform:event-service': { schema: eventDefinitionsSchema, findCode: schemasOfEvents, longest: longestOfTenant },
+  'platform:notification-service': {
+    schema: notificationTypesSchema,
+    findCode: templatesIn,
+    longest: longestOfTenant,
+  },
 };
 
 function createChanges({

@@ -10,8 +10,8 @@ import { createDirectoryStore } from './directory/store.ts';
 import { createEventStore } from './events/store.ts';
 import type { Mailer } from './mail.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
-import { notificationsHome, notificationTypes } from './notifications/notification-type.ts';
 import { createSenderPolicy } from './notifications/sender.ts';
+import { createNotificationSettings, type SettingsCache } from './notifications/settings.ts';
 import { storeOf } from './tenant-pool.ts';
 import { createOwnTenants, createTenantStore } from './tenants/store.ts';
 
@@ -20,11 +20,12 @@ export interface StoreOptions {
   pool: pg.Pool;
   mailer: Mailer;
   behaviour: Behaviour;
+  settingsCache: SettingsCache;
 }
 
 /** `databaseOf` returns the database that runs the statements about the configuration of a tenant. */
 export function createStores(
-  { config, pool, mailer, behaviour }: StoreOptions,
+  { config, pool, mailer, behaviour, settingsCache }: StoreOptions,
   databaseOf: (tenant: string) => Queryable = () => pool,
 ) {
   const urns: Urns = createUrns(config.URN_PREFIX);
@@ -34,14 +35,14 @@ export function createStores(
   const tenantStore = createTenantStore(pool);
   const senders = createSenderPolicy({ domain: mailer.domain, domainsOf: tenantStore.mailDomains });
   const consumed = behaviour.consumerReads(configuration);
-  const notificationSettings = (tenant: string) => consumed.latestOfBoth(tenant, notificationsHome);
+  const settingsOf = createNotificationSettings(settingsCache, consumed);
   return {
     ...{ urns, configuration, consumed, tenantStore, senders },
     tenants: createOwnTenants(tenantStore, urns),
     directory: createDirectoryStore(pool),
     events: createEventStore(pool, behaviour.eventKey),
     deliveries: createDeliveryStore(pool),
-    typesOf: async (tenant: string) => notificationTypes(await notificationSettings(tenant)),
-    senderOf: async (tenant: string) => senders.senderOf(tenant, (await notificationSettings(tenant)).tenant),
+    typesOf: async (tenant: string) => (await settingsOf(tenant)).types,
+    senderOf: async (tenant: string) => senders.senderOf(tenant, (await settingsOf(tenant)).sender),
   };
 }

@@ -1,5 +1,6 @@
 // The worker that executes the schemas and templates of tenants.
 import type { FieldError } from '../service/http/problem.ts';
+import { parseJson } from '../service/json-parser.ts';
 import { serveJobs } from '../service/workers/limited-worker.ts';
 import { tooLong } from './configuration/configuration.ts';
 import { createValidate, schemaFault } from './configuration/validation.ts';
@@ -9,6 +10,7 @@ import {
   faultOf,
   type Notice,
   type NoticeData,
+  type StoredNoticeData,
   templateFault,
 } from './notifications/template.ts';
 import type { CodePiece } from './written-code.ts';
@@ -20,7 +22,7 @@ import type { CodePiece } from './written-code.ts';
 export type CodeQuestion =
   | { kind: 'validate'; schema: string; value: string; longest: number | undefined }
   | { kind: 'check'; pieces: CodePiece[] }
-  | { kind: 'render'; template: Template; data: NoticeData };
+  | { kind: 'render'; template: Template; data: StoredNoticeData };
 
 /**
  * The result of a job. `value` is the JSON text of a valid value with the schema's defaults. Undefined if the schema
@@ -43,7 +45,7 @@ serveJobs<CodeQuestion, CodeAnswer>((question) => {
     case 'check':
       return { kind: 'invalid', errors: faultsOf(question.pieces) };
     case 'render':
-      return renderNotice(question.template, question.data);
+      return renderNotice(question.template, parsed(question.data));
   }
 });
 
@@ -68,6 +70,10 @@ function faultsOf(pieces: CodePiece[]): FieldError[] {
     if (errors.length === listedErrors) break;
   }
   return errors;
+}
+
+function parsed({ event, ...data }: StoredNoticeData): NoticeData {
+  return { ...data, event: { ...event, context: parseJson(event.context), payload: parseJson(event.payload) } };
 }
 
 function renderNotice(template: Template, data: NoticeData): CodeAnswer {

@@ -1,7 +1,6 @@
 // Executes the schemas, patterns and templates of tenants in worker processes with limits of time and memory, and
 // shares the workers fairly between tenants. The code of tenants never runs in the main process.
 import type { FieldError } from '../service/http/problem.ts';
-import { createFairQueue } from '../service/limits/fair-queue.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
 import { programModule } from '../service/program-files.ts';
 import { LimitedWorkers } from '../service/workers/limited-workers.ts';
@@ -9,7 +8,7 @@ import type { JobReply } from '../service/workers/worker-process.ts';
 import type { Invalid, Validation } from './configuration/validation.ts';
 import type { Template } from './notifications/notification-type.ts';
 import { RenderFailure } from './notifications/render-failure.ts';
-import type { Notice, NoticeData } from './notifications/template.ts';
+import type { Notice, StoredNoticeData } from './notifications/template.ts';
 import type { CodeAnswer, CodeQuestion } from './tenant-code-worker.ts';
 import type { CodePiece } from './written-code.ts';
 
@@ -18,8 +17,11 @@ import type { CodePiece } from './written-code.ts';
  * the code.
  */
 export interface TenantCode {
-  /** Validates a value. If its schema exceeds the limit of time or memory, the value counts as invalid. */
-  validate(tenant: string, schema: unknown, value: unknown): Promise<{ valid: true } | Invalid>;
+  /**
+   * Validates a value. `schema` is JSON text. If the schema exceeds the limit of time or memory, the value counts as
+   * invalid.
+   */
+  validate(tenant: string, schema: string, value: unknown): Promise<{ valid: true } | Invalid>;
   /**
    * Validates a value as `validate` does, and adds the schema's defaults. A value whose JSON text would be longer than
    * `longest` characters with the defaults is invalid.
@@ -28,7 +30,7 @@ export interface TenantCode {
   /** Returns the errors in schemas and templates that are about to be stored. */
   check(tenant: string, pieces: CodePiece[]): Promise<FieldError[]>;
   /** Renders a notice. Throws RenderFailure if the template is invalid, or exceeds the limit of time or memory. */
-  render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
+  render(tenant: string, template: Template, data: StoredNoticeData): Promise<Notice>;
   close(): Promise<void>;
 }
 
@@ -41,16 +43,7 @@ const mostPieces = 2_000;
 
 const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' };
 
-export interface TenantCodeOptions {
-  metrics: Metrics;
-  /**
-   * Maximum number of notices of one tenant that are being rendered or wait to be rendered. Further notices are
-   * refused, and their jobs are postponed.
-   */
-  rendersPerTenant: number;
-}
-
-export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCodeOptions): TenantCode {
+export function createTenantCode({ metrics }: { metrics: Metrics }): TenantCode {
   const workers = new LimitedWorkers<CodeQuestion, CodeAnswer>({
     script: programModule('src/platform-server/tenant-code-worker.ts'),
     name: 'tenant-code',
@@ -59,14 +52,6 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
     // The limit allows for large values: a value can be as large as BODY_LIMIT allows.
     memoryMb: 96,
     metrics,
-  });
-  const renders = createFairQueue({
-    slots: { total: Number.POSITIVE_INFINITY, perTenant: share, perMember: share },
-    waiting: { total: 0, perTenant: 0, perMember: 0 },
-    waitMs: 0,
-    detail: 'Too many notices of this tenant are being rendered.',
-    retryAfterSeconds: 5,
-    onRefused: (reason) => metrics.queueRefusals.inc({ queue: 'notices', reason }),
   });
   const run = (tenant: string, question: CodeQuestion) =>
     workers.run({ tenant, member: question.kind }, question).then(outcomeOf);
@@ -80,7 +65,8 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
 
   return {
     validate: (tenant, schema, value) => validate(run, tenant, { schema, value, longest: undefined }),
-    complete: (tenant, schema, value, longest) => validate(run, tenant, { schema, value, longest }),
+    complete: (tenant, schema, value, longest) =>
+      validate(run, tenant, { schema: JSON.stringify(schema), value, longest }),
     async check(tenant, pieces) {
       // Definitions often contain the same schema, so each text is checked only once, at its first position.
       const distinct = [
@@ -95,8 +81,7 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
       return errors;
     },
     async render(tenant, template, data) {
-      const render = () => run(tenant, { kind: 'render', template, data });
-      const outcome = await renders.run({ tenant, member: 'render' }, render);
+      const outcome = await run(tenant, { kind: 'render', template, data });
       if ('failure' in outcome) throw new RenderFailure(outcome.failure, outcome.detail);
       if (outcome.kind === 'rendered') return outcome.notice;
       throw new RenderFailure('template', outcome.kind === 'unrendered' ? outcome.detail : 'fails when it renders');
@@ -110,9 +95,9 @@ type Run = (tenant: string, question: CodeQuestion) => Promise<CodeAnswer | Fail
 async function validate(
   run: Run,
   tenant: string,
-  { schema, value, longest }: { schema: unknown; value: unknown; longest: number | undefined },
+  { schema, value, longest }: { schema: string; value: unknown; longest: number | undefined },
 ): Promise<Validation> {
-  const question = { schema: JSON.stringify(schema), value: JSON.stringify(value), longest };
+  const question = { schema, value: JSON.stringify(value), longest };
   const outcome = await run(tenant, { kind: 'validate', ...question });
   if ('failure' in outcome)
     return { valid: false, pointer: '', detail: `cannot be validated: its schema ${outcome.detail}` };

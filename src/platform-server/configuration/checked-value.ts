@@ -4,7 +4,7 @@ import { type FieldError, invalidRequest, Problem } from '../../service/http/pro
 import type { TenantCode } from '../tenant-code.ts';
 import type { TenantPool } from '../tenant-pool.ts';
 import { changedCode, type FindCode, mostWritten } from '../written-code.ts';
-import { applyEdit, type ConfigurationKey, type Edit, EditError, tooLong } from './configuration.ts';
+import { applyEdit, type ConfigurationKey, coreScope, type Edit, EditError, tooLong } from './configuration.ts';
 import { createConfigurationStore } from './store.ts';
 
 export interface CheckOptions {
@@ -12,9 +12,10 @@ export interface CheckOptions {
   code: Pick<TenantCode, 'complete' | 'check'>;
   /**
    * The configurations of this server's own services, keyed by `namespace:name`. Each has a schema that no definition
-   * overrides, and a function that finds the schemas and templates in its value.
+   * overrides, and a function that finds the schemas and templates in its value. `longest` is the maximum length of a
+   * tenant's value, if it is smaller than `largest`.
    */
-  builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
+  builtIn: Record<string, BuiltIn>;
   /**
    * Maximum length of a value's JSON text in characters. Also limits the growth of a value by repeated edits, and by
    * its schema's defaults.
@@ -24,6 +25,12 @@ export interface CheckOptions {
    * Checks a value that its schema accepts. Returns the reason if the value is rejected. `before` is the current value.
    */
   refuse(key: ConfigurationKey, value: unknown, before: unknown): Promise<FieldError | undefined>;
+}
+
+interface BuiltIn {
+  schema: unknown;
+  findCode: FindCode;
+  longest?: number;
 }
 
 /**
@@ -36,12 +43,13 @@ export async function checkedValue(
   before: unknown,
   edit: Edit,
 ): Promise<unknown> {
-  const { code, builtIn, largest } = options;
+  const { code, builtIn } = options;
   const label = `${key.namespace}:${key.name}`;
   const value = applyOrReject(before, edit);
   const refuse = (errors: FieldError[]) => invalidValue(label, edit, errors);
-  if (JSON.stringify(value).length > largest) throw refuse([tooLong(largest)]);
   const own = builtIn[label];
+  const largest = largestOf(options.largest, key, own, before);
+  if (JSON.stringify(value).length > largest) throw refuse([tooLong(largest)]);
   const store = createConfigurationStore(options.tenantPool.of(key.scope));
   const schema = own ? own.schema : (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
   if (schema === undefined) return value;
@@ -54,6 +62,13 @@ export async function checkedValue(
   const faults = await code.check(key.scope, changed);
   if (faults.length > 0) throw refuse(faults);
   return result.value;
+}
+
+/** A value that an earlier version stored may exceed the limit of a tenant. It can still be changed, if it does not grow. */
+function largestOf(largest: number, { scope }: ConfigurationKey, own: BuiltIn | undefined, before: unknown): number {
+  if (own?.longest === undefined || scope === coreScope) return largest;
+  const present = before === undefined ? 0 : JSON.stringify(before).length;
+  return Math.min(largest, Math.max(own.longest, present));
 }
 
 function invalidValue(label: string, { operation }: Edit, found: FieldError[]): Problem {

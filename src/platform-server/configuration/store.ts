@@ -77,6 +77,35 @@ function createLatestReads(rows: Rows) {
       return chooseDefinition(await members(scope, definitionsHome, definitionKeys(namespace, name)));
     },
 
+    /**
+     * Returns the JSON text of the member at `path` in the core value, or in the tenant's value if the core value has no
+     * member `path[0]`. Undefined if there is none. The value itself is only parsed by Postgres.
+     */
+    async memberText(scope: Scope, home: ConfigurationHome, path: [string, ...string[]]): Promise<string | undefined> {
+      const [first, ...rest] = path;
+      const [row] = await rows<{ text: string | null }>(
+        `SELECT (configuration -> $5 #> $6)::text AS text FROM (${latestOfBothSql}) latest
+         WHERE json_typeof(configuration) = 'object' AND json_typeof(configuration -> $5) <> 'null'
+         ORDER BY tenant = $1 DESC LIMIT 1`,
+        [coreScope, scope, home.namespace, home.name, first, rest],
+      );
+      return row?.text ?? undefined;
+    },
+
+    /**
+     * Returns a text that changes whenever `latestOfBoth` would return other values. Does not read the values. `xmin`
+     * is the transaction that wrote a row, because an edit overwrites the latest revision.
+     */
+    async latestVersion(scope: Scope, home: ConfigurationHome): Promise<string> {
+      const [row] = await rows<{ version: string | null }>(
+        `SELECT string_agg(concat_ws(' ', tenant, revision, version), ' ' ORDER BY tenant) AS version FROM (
+           SELECT DISTINCT ON (tenant) tenant, revision, xmin AS version FROM configuration_revisions
+           WHERE tenant IN ($1, $2) AND namespace = $3 AND name = $4 ORDER BY tenant, revision DESC) latest`,
+        [coreScope, scope, home.namespace, home.name],
+      );
+      return row?.version ?? '';
+    },
+
     /** Returns the latest core value and tenant's value of a configuration; undefined if a value does not exist. */
     async latestOfBoth(scope: Scope, home: ConfigurationHome): Promise<{ core: unknown; tenant: unknown }> {
       const found = await rows<{ tenant: Scope; configuration: unknown }>(latestOfBothSql, [

@@ -13,9 +13,16 @@ export interface NewEvent {
   payload: Record<string, unknown>;
 }
 
-export interface StoredEvent extends NewEvent {
+/** The members of a stored event that routing needs. */
+export interface EventHead extends Pick<NewEvent, 'tenant' | 'namespace' | 'name' | 'correlationId'> {
   sequence: string;
+}
+
+/** `context` and `payload` are JSON texts, because they may be large. Only worker processes parse them. */
+export interface StoredEvent extends EventHead, Pick<NewEvent, 'occurred'> {
   id: string;
+  context: string;
+  payload: string;
 }
 
 /** Returns the key by which a repeated event is recognised. Undefined if the sender gave none. */
@@ -55,14 +62,11 @@ export const eventDefinitionsSchema = {
 };
 
 /**
- * Returns the payload schema of an event, or undefined if the event has no definition. `found` contains the entries
- * `[core, tenant]` for the event's namespace in platform:event-service. The core entry replaces the tenant's entry for
- * the whole namespace.
+ * Returns the path to the payload schema of an event in platform:event-service. The core entry of a namespace replaces
+ * the tenant's entry for the whole namespace.
  */
-export function payloadSchemaOf(found: unknown[], name: string): unknown {
-  const entry = found.find((candidate) => candidate !== undefined && candidate !== null);
-  const definitions = member(entry, 'definitions');
-  return member(member(definitions, name), 'payloadSchema');
+export function payloadSchemaPath(namespace: string, name: string): [string, ...string[]] {
+  return [namespace, 'definitions', name, 'payloadSchema'];
 }
 
 /** Returns the payload schemas in platform:event-service. */

@@ -7,7 +7,6 @@ import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf } from '../../service/http/request-context.ts';
 import { tenantKey } from '../tenant-key.ts';
-import { payloadSchemaOf } from './event.ts';
 import { acceptedAnswer, eventBody, eventQuery } from './schema.ts';
 import type { EventStore } from './store.ts';
 
@@ -16,12 +15,12 @@ export interface EventRouteOptions {
   tenants: Pick<Tenants, 'byId'>;
   store: Pick<EventStore, 'accept'>;
   clock: Clock;
-  /** Returns the entries for a namespace in platform:event-service: the core entry first, then the tenant's entry. */
-  definitions(tenant: string, namespace: string): Promise<unknown[]>;
-  /** Checks a payload against a JSON Schema. */
+  /** Returns the JSON text of an event's payload schema. Undefined if the event has no definition. */
+  payloadSchema(tenant: string, event: { namespace: string; name: string }): Promise<string | undefined>;
+  /** Checks a payload against the JSON text of a JSON Schema. */
   validate(
     tenant: string,
-    schema: unknown,
+    schema: string,
     value: unknown,
   ): Promise<{ valid: true } | { valid: false; pointer: string; detail: string }>;
 }
@@ -45,7 +44,7 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
       },
       async handle({ query, body }, _request, response) {
         const tenant = await senderTenant(callerOf(response), query.tenantId ?? body.tenantId, options.tenants);
-        const schema = payloadSchemaOf(await options.definitions(tenant, body.namespace), body.name);
+        const schema = await options.payloadSchema(tenant, body);
         const checked = schema === undefined ? undefined : await options.validate(tenant, schema, body.payload);
         if (checked?.valid === false) {
           const errors = [{ pointer: `/payload${checked.pointer}`, detail: checked.detail }];

@@ -15,7 +15,6 @@ export interface RoutedEvent {
   sequence: string;
   tenant: string;
   correlationId?: string | undefined;
-  context: Record<string, unknown>;
 }
 
 /**
@@ -44,7 +43,8 @@ export function createDeliveryStore(database: Queryable) {
      */
     async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {
       const { rowCount } = await database.query(
-        `WITH matched AS (
+        `WITH event AS MATERIALIZED (SELECT ${eventContext} AS context FROM events WHERE sequence = $1),
+         matched AS (
            SELECT subscriber_id FROM subscriptions WHERE tenant = $2 AND type_id = $3 AND everything
            UNION SELECT subscriber_id FROM subscription_criteria c
              WHERE tenant = $2 AND type_id = $3 AND correlation_id = $4 AND ${contextMatches}
@@ -52,14 +52,11 @@ export function createDeliveryStore(database: Queryable) {
              WHERE tenant = $2 AND type_id = $3 AND correlation_id IS NULL AND ${contextMatches}),
          made AS (
            INSERT INTO deliveries (event, type_id, subscriber_id, created, tenant, correlation_id)
-           SELECT $1, $3, subscriber_id, $6, $2, $4 FROM matched ON CONFLICT DO NOTHING RETURNING *),
+           SELECT $1, $3, subscriber_id, $5, $2, $4 FROM matched ON CONFLICT DO NOTHING RETURNING *),
          waiting AS (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT 1000) AS own)
-         SELECT (graphile_worker.add_job('deliver', ${payload('$7')}, max_attempts => 32767, job_key => ${deliveryJobKey},
+         SELECT (graphile_worker.add_job('deliver', ${payload('$6')}, max_attempts => 32767, job_key => ${deliveryJobKey},
            priority => (least((SELECT n FROM waiting) + row_number() OVER (), 1000) / 10)::integer)).id FROM made`,
-        [
-          ...[event.sequence, event.tenant, typeId, event.correlationId ?? null, JSON.stringify(event.context), now],
-          storedTraceparent(),
-        ],
+        [event.sequence, event.tenant, typeId, event.correlationId ?? null, now, storedTraceparent()],
       );
       return rowCount ?? 0;
     },
@@ -144,5 +141,8 @@ export function createDeliveryStore(database: Queryable) {
   };
 }
 
+/** The expression makes a copy in memory. Each comparison would otherwise decompress a large context again. */
+const eventContext = `context || '{}'`;
+
 const contextMatches = `NOT EXISTS (
-  SELECT 1 FROM jsonb_each(c.context) wanted WHERE $5::jsonb -> wanted.key IS DISTINCT FROM wanted.value)`;
+  SELECT 1 FROM jsonb_each(c.context) wanted WHERE (SELECT context FROM event) -> wanted.key IS DISTINCT FROM wanted.value)`;

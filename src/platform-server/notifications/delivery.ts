@@ -16,20 +16,26 @@ import { type NotificationType, type Template, templatesOf, typesOfEvent } from 
 import { RenderFailure } from './render-failure.ts';
 import { createSubscriberStore } from './subscribers-store.ts';
 import type { Channel } from './subscription.ts';
-import type { Notice, NoticeData } from './template.ts';
+import type { Notice, StoredNoticeData } from './template.ts';
 
-export interface NoticeEvent extends RoutedEvent {
-  id: string;
+export interface EventHead extends RoutedEvent {
   namespace: string;
   name: string;
+}
+
+/** `context` and `payload` are JSON texts. */
+export interface NoticeEvent extends EventHead {
+  id: string;
   occurred: Date;
-  payload: Record<string, unknown>;
+  context: string;
+  payload: string;
 }
 
 /** The methods of the event store that the jobs use. */
 export interface NoticeEvents {
+  findHead(sequence: string): Promise<EventHead | undefined>;
   find(sequence: string): Promise<NoticeEvent | undefined>;
-  lockUnrouted(sequence: string): Promise<NoticeEvent | undefined>;
+  lockUnrouted(sequence: string): Promise<EventHead | undefined>;
   markRouted(sequence: string, now: Date): Promise<void>;
   remove(sequence: string): Promise<void>;
 }
@@ -44,7 +50,7 @@ export interface DeliveryOptions {
    * Renders a notice. Throws RenderFailure if the template is invalid, or exceeds the limit of time or memory. `tenant`
    * is the owner of the event.
    */
-  render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
+  render(tenant: string, template: Template, data: StoredNoticeData): Promise<Notice>;
   eventsIn(database: Queryable): NoticeEvents;
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
   /** Returns the sender of the tenant's mail. Undefined means the operator's sender. */
@@ -68,7 +74,7 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
 
   return {
     async routeEvent(sequence) {
-      const found = await options.eventsIn(pool).find(sequence);
+      const found = await options.eventsIn(pool).findHead(sequence);
       if (!found) return;
       // Reads the types before the transaction: a job that holds a connection must not wait for a second one.
       const types = typesOfEvent(await options.typesOf(found.tenant), found.namespace, found.name);
@@ -127,8 +133,7 @@ async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<T
 
 /**
  * Sends a notice. Drops a notice whose template fails, because a retry would fail too. Postpones a notice while too
- * many notices of its tenant are being rendered or sent. A postponement does not count as a failure, because the pauses
- * between the attempts must not grow. Any other error is rethrown, so that the job is retried.
+ * many templates are being rendered, or too many mails sent. Any other error is rethrown, so that the job is retried.
  */
 async function sendOrDrop(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
   try {

@@ -51,8 +51,8 @@ describe('an administrator of a tenant', () => {
 it('a sender that was stored before its domain had to be listed is not used, and blocks no other change', async () => {
   const policy = createSenderPolicy({ domain: 'forms.example', domainsOf: async () => ['town.example'] });
   const document = (fromEmail: string) => ({ email: { fromEmail } });
-  expect(await policy.senderOf('t', document('a@elsewhere.example'))).toBeUndefined();
-  expect(await policy.senderOf('t', document('a@town.example'))).toBe('a@town.example');
+  expect(await policy.senderOf('t', 'a@elsewhere.example')).toBeUndefined();
+  expect(await policy.senderOf('t', 'a@town.example')).toBe('a@town.example');
   const stored = document('a@elsewhere.example');
   expect(await policy.refuse('t', stored, stored)).toBeUndefined();
   expect(await policy.refuse('t', stored, {})).toMatchObject({ pointer: '/email/fromEmail' });

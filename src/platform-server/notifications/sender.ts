@@ -5,8 +5,8 @@ import type { FieldError } from '../../service/http/problem.ts';
 import { senderOf } from './notification-type.ts';
 
 export interface SenderPolicy {
-  /** Returns the sender of the tenant's mail. Undefined means the operator's sender. */
-  senderOf(tenant: string, document: unknown): Promise<string | undefined>;
+  /** Returns the sender of the tenant's mail: the chosen address if it is allowed. Undefined means the operator's. */
+  senderOf(tenant: string, chosen: string | undefined): Promise<string | undefined>;
   /** Returns the reason if the sender in a tenant's document is rejected. An unchanged sender is not checked. */
   refuse(tenant: string, document: unknown, before: unknown): Promise<FieldError | undefined>;
 }
@@ -24,9 +24,8 @@ export function createSenderPolicy(options: {
   }
 
   return {
-    async senderOf(tenant, document) {
-      const address = senderOf(document);
-      return address !== undefined && (await isAllowed(tenant, address)) ? address : undefined;
+    async senderOf(tenant, chosen) {
+      return chosen !== undefined && (await isAllowed(tenant, chosen)) ? chosen : undefined;
     },
     async refuse(tenant, document, before) {
       const address = senderOf(document);

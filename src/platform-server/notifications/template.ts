@@ -13,6 +13,11 @@ export interface NoticeData {
   managementUrl: string;
 }
 
+/** The data of a notice, with the context and the payload of the event as JSON texts. */
+export interface StoredNoticeData extends Omit<NoticeData, 'event'> {
+  event: Omit<NoticeData['event'], 'context' | 'payload'> & { context: string; payload: string };
+}
+
 export interface Notice {
   subject: string;
   text: string;

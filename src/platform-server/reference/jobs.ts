@@ -11,7 +11,7 @@ export function createOneByOneJobs(options: DeliveryOptions, jobs: DeliveryJobs,
   return {
     ...jobs,
     async routeEvent(sequence) {
-      const event = await options.eventsIn(options.pool).find(sequence);
+      const event = await options.eventsIn(options.pool).findHead(sequence);
       if (event && (await options.senderOf(event.tenant)) === undefined)
         await sleep(eventTime, undefined, { ref: false });
       await jobs.routeEvent(sequence);

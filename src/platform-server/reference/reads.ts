@@ -2,9 +2,11 @@
 // sorts only the first page, and fails above 16 MiB, the maximum size of a document in that implementation's database.
 // The event service and the notification service cache core configuration, and cache its absence too. They do not
 // notice changes until the cache entry expires.
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
+import type { ConsumerReads } from '../behaviour.ts';
 import type { ConfigurationStore } from '../configuration/store.ts';
 
 const largestAnswer = 16 * 1_048_576;
@@ -29,7 +31,7 @@ export function slowLists(store: ConfigurationStore): ConfigurationStore {
 export function cachedCore(
   store: ConfigurationStore,
   { milliseconds, clock }: { milliseconds: number; clock: Clock },
-): Pick<ConfigurationStore, 'latestOfBoth' | 'members'> {
+): ConsumerReads {
   const kept = new Map<string, { core: unknown; until: number }>();
   const latestOfBoth: ConfigurationStore['latestOfBoth'] = async (scope, home) => {
     const { core, tenant } = await store.latestOfBoth(scope, home);
@@ -42,9 +44,16 @@ export function cachedCore(
   };
   return {
     latestOfBoth,
-    async members(scope, home, keys) {
+    // No two versions are the same, so that only this cache decides how old a value may be.
+    latestVersion: async () => randomUUID(),
+    async memberText(scope, home, [first, ...rest]) {
       const { core, tenant } = await latestOfBoth(scope, home);
-      return [core, tenant].filter(isObject).flatMap((document) => keys.map((key) => document[key]));
+      const found = [core, tenant].map((document) => memberAt(document, [first])).find((entry) => entry != null);
+      return JSON.stringify(memberAt(found, rest));
     },
   };
+}
+
+function memberAt(value: unknown, path: string[]): unknown {
+  return path.reduce<unknown>((found, key) => (isObject(found) ? found[key] : undefined), value);
 }
