@@ -19,22 +19,22 @@ import { createPool } from '../service/postgres/postgres.ts';
 import { programFile } from '../service/program-files.ts';
 import { createQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
 import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
+import { builtIn } from './built-in.ts';
 import { codeLimit, createCodes } from './codes/codes.ts';
 import type { PlatformServerConfig } from './config.ts';
 import { type ChangeOptions, type ConfigurationChanges, createConfigurationChanges } from './configuration/changes.ts';
 import { coreScope } from './configuration/configuration.ts';
-import { definitionsSchema, schemasOfDefinitions } from './configuration/definition.ts';
 import { createConfigurationGuards } from './configuration/policy.ts';
 import { limitSearches } from './configuration/searches.ts';
 import { platformNamespace } from './directory/entry.ts';
-import { eventDefinitionsSchema, eventsHome, payloadSchemaPath, schemasOfEvents } from './events/event.ts';
+import { eventsHome, payloadSchemaPath } from './events/event.ts';
 import { createEventStore } from './events/store.ts';
 import { createJobMetrics } from './job-metrics.ts';
 import { createPlatformJobs, type PlatformJobs } from './jobs.ts';
 import { createMailer } from './mail.ts';
 import { createDeliveryJobs } from './notifications/delivery.ts';
 import { createJobQuarantine, createNoticeQuarantine } from './notifications/job-quarantine.ts';
-import { notificationsHome, notificationTypesSchema, templatesIn } from './notifications/notification-type.ts';
+import { notificationsHome } from './notifications/notification-type.ts';
 import { createSettingsCache } from './notifications/settings.ts';
 import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
@@ -204,23 +204,6 @@ function createHealthChecks({ DATABASE_URL }: PlatformServerConfig) {
   const db = () => canConnect(DATABASE_URL);
   return { db, directory: db, tenant: db, configuration: db, notification: db, event: db };
 }
-
-/**
- * Maximum length of a tenant's notification types and of its event definitions, in characters. Each change makes every
- * process read them again.
- */
-const longestOfTenant = 1_048_576;
-
-/** The schemas of the configurations that this process itself reads. No other definition can replace them. */
-const builtIn = {
-  'platform:configuration-service': { schema: definitionsSchema, findCode: schemasOfDefinitions },
-  'platform:event-service': { schema: eventDefinitionsSchema, findCode: schemasOfEvents, longest: longestOfTenant },
-  'platform:notification-service': {
-    schema: notificationTypesSchema,
-    findCode: templatesIn,
-    longest: longestOfTenant,
-  },
-};
 
 function createChanges({
   tenantPool,

@@ -64,7 +64,7 @@ export async function checkedValue(
   return result.value;
 }
 
-/** A value that an earlier version stored may exceed the limit of a tenant. It can still be changed, if it does not grow. */
+/** A longer value that an earlier version stored can still be changed, if it does not grow. */
 function largestOf(largest: number, { scope }: ConfigurationKey, own: BuiltIn | undefined, before: unknown): number {
   if (own?.longest === undefined || scope === coreScope) return largest;
   const present = before === undefined ? 0 : JSON.stringify(before).length;

@@ -78,8 +78,8 @@ function createLatestReads(rows: Rows) {
     },
 
     /**
-     * Returns the JSON text of the member at `path` in the core value, or in the tenant's value if the core value has no
-     * member `path[0]`. Undefined if there is none. The value itself is only parsed by Postgres.
+     * Returns the JSON text of the member at `path` in the core value, or in the tenant's value if the core value has
+     * no member `path[0]`. Undefined if there is none. Only Postgres parses the whole value.
      */
     async memberText(scope: Scope, home: ConfigurationHome, path: [string, ...string[]]): Promise<string | undefined> {
       const [first, ...rest] = path;

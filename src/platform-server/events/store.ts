@@ -73,9 +73,9 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
     },
 
     /**
-     * Adds another routing job for an event whose job is running. The new job runs after 2 s, plus 10 ms for each of the
-     * tenant's first 6,000 events that are not routed yet. `attempts` is the number of its failures so far, which count
-     * for the quarantine.
+     * Adds another routing job for an event whose job is running. The new job runs after 2 s, plus 10 ms for each of
+     * the tenant's first 6,000 events that are not routed yet. `attempts` is the number of its failures so far, which
+     * count for the quarantine.
      */
     async postpone(sequence: string, attempts: number): Promise<void> {
       await database.query(

@@ -19,14 +19,14 @@ interface Versioned {
 export type SettingsCache = LRUCache<string, Versioned>;
 export type SettingsReads = Pick<ConfigurationStore, 'latestVersion' | 'latestOfBoth'>;
 
-/** Maximum estimated memory of the settings that a process keeps. The largest new document takes about a tenth of it. */
+/** Maximum estimated memory of the settings that a process keeps. */
 const mostMemory = 64 * 1_048_576;
 
 export function createSettingsCache(): SettingsCache {
   return new LRUCache({
     maxSize: mostMemory,
-    // Settings that an earlier version stored may exceed the maximum. They are kept alone, because parsing them for each
-    // event would cost more.
+    // Settings that an earlier version stored may exceed the maximum. They are kept alone, because parsing them for
+    // each event would cost more.
     sizeCalculation: ({ settings }) => Math.min(mostMemory, memoryOf([...settings.types.values()]) + 1_024),
   });
 }

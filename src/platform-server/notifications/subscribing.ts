@@ -100,7 +100,7 @@ async function addCriterion(
 
 /**
  * Throws 409 if the tenant now has too many or too large criteria with one of these correlation ids. The error rolls
- * back the transaction. Concurrent transactions do not see each other's criteria, so they may exceed the limit a little.
+ * back the transaction. Concurrent transactions do not see each other's criteria, and may exceed the limit a little.
  */
 async function requireRoom(store: SubscriptionStore, tenant: string, correlationIds: (string | null)[]): Promise<void> {
   if (correlationIds.length === 0 || !(await store.exceedsCompared(tenant, correlationIds))) return;
