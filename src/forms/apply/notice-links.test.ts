@@ -12,7 +12,9 @@ let apply: TestApply;
 let chromium: Browser;
 beforeAll(async () => {
   [apply, chromium] = await Promise.all([
-    startTestApply({ env: () => ({ APPLY_CODE_LIMIT: '500', APPLY_DRAFTS_PER_ADDRESS: '100' }) }),
+    startTestApply({
+      env: () => ({ APPLY_CODE_LIMIT: '500', APPLY_DRAFTS_PER_ADDRESS: '100', CODE_LIFETIME: 'PT5M' }),
+    }),
     launchChromium(),
   ]);
 });
@@ -133,6 +135,15 @@ describe('delete my draft and my data', () => {
     expect(await rowOf(id)).toBeUndefined();
     expect(await (await post(remove, { step: 'delete', code: 'WRONG2' })).text()).toContain('Your draft is deleted');
     await apply.forms.platform.mailbox.waitFor((one) => one.to.includes(email) && /draft is deleted/.test(one.subject));
+  });
+
+  it.each([
+    ['en', 'It works for 5 minutes.'],
+    ['fr', 'Il est valable 5 minutes.'],
+  ] as const)('states how long the code works, as the operator has set it: %s', async (language, says) => {
+    const { remove } = await warned(language);
+    expect(await (await post(remove)).text()).toContain(says);
+    expect(await (await post(remove, { step: 'delete' })).text()).toContain(says);
   });
 
   it('does not take a code that a browser of the applicant has used', async () => {

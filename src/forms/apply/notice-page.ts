@@ -89,11 +89,25 @@ ${more.input}
 </form>`;
 }
 
+/** Returns a time as people say it, such as “1 hour, 30 minutes”. `ms` is in milliseconds. */
+function durationText(ms: number, language: Language): string {
+  const seconds = Math.round(ms / 1_000);
+  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor((seconds % 3_600) / 60)];
+  const format = new Intl.DurationFormat(language, { style: 'long' });
+  return format.format({ hours, minutes, seconds: seconds % 60 });
+}
+
+interface CodePageOptions {
+  /** Time in milliseconds for which a code works. */
+  codeLifetime: number;
+  problem?: { status: number; text: string };
+}
+
 /**
  * The page with the input field for the code. It shows `problem` above the HTML form, and screen readers read `problem`
  * with the field.
  */
-export function codePage(language: Language, problem?: { status: number; text: string }): NoticePage {
+export function codePage(language: Language, { codeLifetime, problem }: CodePageOptions): NoticePage {
   const { title, text, label, button, again } = noticeTexts[language].code;
   const input = html`<label for="code">${label}</label>
 <input id="code" name="code" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" maxlength="64"${
@@ -103,7 +117,7 @@ export function codePage(language: Language, problem?: { status: number; text: s
     ...(problem && { status: problem.status, isError: true }),
     title,
     body: html`${problem && html`<p class="error" id="problem" role="alert"><a href="#code">${problem.text}</a></p>`}
-<p>${text}</p>
+<p>${text.replace('LIFETIME', durationText(codeLifetime, language))}</p>
 ${buttonForm('delete', button, { input })}
 ${buttonForm('code', again, { isSecond: true })}`,
   };

@@ -103,9 +103,9 @@ async function askForCode(
 ): Promise<void> {
   try {
     await sendCode(options, form);
-    sendNoticePage(response, language, codePage(language));
+    sendNoticePage(response, language, codePage(language, options));
   } catch (error) {
-    sendCodePage(error, language, response);
+    sendCodePage(options, error, language, response);
   }
 }
 
@@ -118,8 +118,8 @@ async function removeDraft(
 ): Promise<void> {
   const parsed = codeBody.safeParse({ code: given });
   if (!parsed.success) {
-    const text = noticeTexts[language].code.missing;
-    return sendNoticePage(response, language, codePage(language, { status: 400, text }));
+    const problem = { status: 400, text: noticeTexts[language].code.missing };
+    return sendNoticePage(response, language, codePage(language, { ...options, problem }));
   }
   const { code } = parsed.data;
   const { formId, tenantId } = form;
@@ -134,18 +134,23 @@ async function removeDraft(
     );
     sendNoticePage(response, language, messagePage(noticeTexts[language].removed));
   } catch (error) {
-    sendCodePage(error, language, response);
+    sendCodePage(options, error, language, response);
   }
 }
 
 /** Shows the code page again after a wrong code or too many requests. Rethrows every other error. */
-function sendCodePage(error: unknown, language: Language, response: Response): void {
+function sendCodePage(
+  { codeLifetime }: ApplyRoutesOptions,
+  error: unknown,
+  language: Language,
+  response: Response,
+): void {
   const { wrong, tooMany } = noticeTexts[language].code;
   const slug = error instanceof Problem ? error.slug : undefined;
   if (slug !== 'invalid-code' && slug !== 'too-many-requests') throw error;
   const problem = slug === 'invalid-code' ? { status: 403, text: wrong } : { status: 429, text: tooMany };
   if (error instanceof Problem) response.set(error.headers);
-  sendNoticePage(response, language, codePage(language, problem));
+  sendNoticePage(response, language, codePage(language, { codeLifetime, problem }));
 }
 
 function dayOf(moment: string | null, language: Language): string {

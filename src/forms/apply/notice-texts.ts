@@ -12,6 +12,7 @@ export interface NoticeTexts {
   /** The message after the draft was kept. In its text, `DATE` stands for the day on which the draft will be locked. */
   kept: Message;
   remove: Message & { button: string };
+  /** In the text of this page, `LIFETIME` stands for the time for which a code works. */
   code: Message & { label: string; button: string; again: string; missing: string; wrong: string; tooMany: string };
   removed: Message;
   /** The name of the other language, written in that language. */
@@ -39,7 +40,7 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
     },
     code: {
       title: 'Enter the code',
-      text: 'We sent a code to the address that you gave us. It works for 10 minutes. If you do not get it, look in your spam folder, or wait a minute and ask for another.',
+      text: 'We sent a code to the address that you gave us. It works for LIFETIME. If you do not get it, look in your spam folder, or wait a minute and ask for another.',
       label: 'Code',
       button: 'Delete my draft and my data',
       again: 'Send me another code',
@@ -90,7 +91,7 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
     },
     code: {
       title: 'Entrez le code',
-      text: 'Nous avons envoyé un code à l’adresse que vous nous avez donnée. Il est valable 10 minutes. Si vous ne le recevez pas, regardez dans vos courriels indésirables, ou attendez une minute et demandez-en un autre.',
+      text: 'Nous avons envoyé un code à l’adresse que vous nous avez donnée. Il est valable LIFETIME. Si vous ne le recevez pas, regardez dans vos courriels indésirables, ou attendez une minute et demandez-en un autre.',
       label: 'Code',
       button: 'Supprimer mon brouillon et mes données',
       again: 'Envoyez-moi un autre code',
