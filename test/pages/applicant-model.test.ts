@@ -1,11 +1,13 @@
 // Tests the model of a form in the applicant's pages: pages, fields, rules, findings and messages, registers, and the
 // comparison of two versions.
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { fileName } from '../../src/forms/apply/file-routes.ts';
 import { addressOf, fragmentOf, hashOf } from '../../web/apply/address.ts';
 import { merge } from '../../web/apply/model/conflict.ts';
 import { defaultsOf, newItem } from '../../web/apply/model/defaults.ts';
 import { type Place, pagesOf } from '../../web/apply/model/elements.ts';
-import { withFile, withoutFile, withoutItem } from '../../web/apply/model/files.ts';
+import { mergedFiles, storedName, withFile, withoutFile, withoutItem } from '../../web/apply/model/files.ts';
 import {
   isObject,
   type JsonObject,
@@ -352,6 +354,48 @@ describe('the files of a form', () => {
       data: {},
       files: { b: 'u2', c: 'u3', d: 'u4' },
     });
+  });
+});
+
+describe('the files that two windows have added', () => {
+  it('are all kept if they have the same name, each under a name of its own', () => {
+    const [mine, theirs] = [{ 'a.pdf': 'u1' }, { 'a.pdf': 'u2' }];
+    expect(mergedFiles(mine, theirs, { plan: 'u1', photo: 'u2' })).toEqual({ 'a.pdf': 'u2', 'a.pdf (2)': 'u1' });
+    expect(mergedFiles(mine, theirs, { plans: ['u2;u1'] })).toEqual({ 'a.pdf': 'u2', 'a.pdf (2)': 'u1' });
+  });
+
+  it('go away if no answer names them any more, and leave their name to the other file', () => {
+    const [mine, theirs] = [{ old: 'u0', 'a.pdf': 'u1' }, { 'a.pdf': 'u2' }];
+    expect(mergedFiles(mine, theirs, { plan: 'u1' })).toEqual({ 'a.pdf': 'u1' });
+    expect(mergedFiles(mine, theirs, { plan: 'u2' })).toEqual({ 'a.pdf': 'u2' });
+  });
+
+  it('stay if both windows have them, even if no answer names them', () => {
+    expect(mergedFiles({ other: 'u0', b: 'u1' }, { other: 'u0' }, {})).toEqual({ other: 'u0' });
+  });
+});
+
+describe('the name under which a file is stored', () => {
+  it.each([
+    ['plan.pdf', 'plan.pdf'],
+    [`${'x'.repeat(200)}.pdf`, `${'x'.repeat(146)}.pdf`],
+    [`${'x'.repeat(145)}🙂.pdf`, `${'x'.repeat(145)}.pdf`],
+    ['x'.repeat(151), 'x'.repeat(150)],
+    [`a.${'x'.repeat(200)}`, `a.${'x'.repeat(148)}`],
+    ['a/b\\c\u202e.pdf', 'a_b_c_.pdf'],
+    [' ', '_'],
+  ])('of %j is %j', (name, stored) => {
+    expect(storedName(name)).toBe(stored);
+  });
+
+  it('is accepted by the service, whatever the file is called', () => {
+    const isAccepted = (name: string) => {
+      const stored = storedName(name);
+      // A lone surrogate cannot be part of an address.
+      return fileName.safeParse(stored).data === stored && stored.isWellFormed();
+    };
+    const names = fc.string({ unit: 'binary', minLength: 130, maxLength: 170 });
+    fc.assert(fc.property(fc.oneof(names, fc.string({ unit: 'binary-ascii' }), fc.constant('..')), isAccepted));
   });
 });
 

@@ -1,4 +1,5 @@
 // Calls the intake application of the form service. A cookie that this script cannot read authorises each call.
+import { storedName } from './model/files.ts';
 import type { Content, EndReason, Outcome } from './saving/saver.ts';
 
 interface ProblemBody {
@@ -115,7 +116,7 @@ export function createApi(tenant: string) {
       return (await send(`${form(id)}/submission`, { method: 'POST', headers })).json();
     },
     async upload(id: string, file: File, signal: AbortSignal): Promise<{ urn: string; name: string }> {
-      const path = `${form(id)}/files?name=${encodeURIComponent(file.name)}`;
+      const path = `${form(id)}/files?name=${encodeURIComponent(storedName(file.name))}`;
       return (await send(path, { method: 'POST', body: file, signal })).json();
     },
     /** Deletes the draft. Succeeds only if a code was entered in this browser within the last half hour. */

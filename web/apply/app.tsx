@@ -77,6 +77,7 @@ function KnownForm({ frame, api, definition }: KnownFormProps) {
       go={(page, how) => go({ form: formId, page }, how)}
       onEnd={opened.end}
       onLeft={() => showStart({ kind: 'left' }, 'replace')}
+      onFinished={() => showStart({ kind: 'finished' }, 'replace')}
       onDeleted={() => showStart({ kind: 'deleted' }, 'replace')}
     />
   );

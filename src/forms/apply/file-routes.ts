@@ -15,9 +15,9 @@ import { uploadFile } from './upload-file.ts';
 
 /**
  * A file name that all file systems and pages can show: without a path, control characters or changes of text
- * direction. `.` and `..` name folders.
+ * direction. `.` and `..` name folders. The pages change the names of files accordingly (web/apply/model/files.ts).
  */
-const fileName = z
+export const fileName = z
   .string()
   .trim()
   .min(1)

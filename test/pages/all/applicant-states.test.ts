@@ -723,6 +723,68 @@ describe('files that are still being sent', () => {
   });
 });
 
+it('a file with a very long name is stored under a shorter one, and announced by its own name', async () => {
+  const dataSchema = { properties: { plan: { type: 'string', format: 'file-urn', title: 'Plan' } } };
+  const script: ScriptedIntake = { definition: { ...simple, files: true, dataSchema } };
+  const { page } = await open(script);
+  const sent: (string | null)[] = [];
+  page.on('request', (request) => {
+    const { pathname, searchParams } = new URL(request.url());
+    if (pathname.endsWith('/files')) sent.push(searchParams.get('name'));
+  });
+  await begin(page);
+  const long = 'x'.repeat(200);
+  const file = { name: `${long}.pdf`, mimeType: 'application/pdf', buffer: Buffer.from('x') };
+  await page.locator('input[type=file]').setInputFiles(file);
+  await page.getByText(`${long}.pdf was added.`).first().waitFor();
+  const stored = `${'x'.repeat(146)}.pdf`;
+  expect(sent).toEqual([stored]);
+  await expect.poll(() => Object.keys((script.saved as { files: object } | undefined)?.files ?? {})).toEqual([stored]);
+});
+
+it('files of the same name from two windows are told apart by name, and only the chosen one is kept', async () => {
+  const dataSchema = { properties: { plan: { type: 'string', format: 'file-urn', title: 'Plan' } } };
+  const urnOf = (nr: number) => `urn:example:platform:file-service:v1:/files/${nr}`;
+  const other = { data: { plan: urnOf(2) }, files: { 'plan.pdf': urnOf(2) } };
+  const theirs = { status: 200, body: other, headers: { ETag: '"2"' } };
+  const script: ScriptedIntake = {
+    ...{ definition: { ...simple, files: true, dataSchema } },
+    answers: { 'GET data': theirs },
+  };
+  const { page } = await open(script, { bypassCSP: true });
+  await begin(page);
+  await page.route('**/data', (route) => route.fulfill({ status: 412, json: {} }), { times: 1 });
+  const file = { name: 'plan.pdf', mimeType: 'application/pdf', buffer: Buffer.from('x') };
+  await page.locator('input[type=file]').setInputFiles(file);
+  await page.getByRole('heading', { name: 'Your form was changed in another window' }).waitFor();
+  await expect
+    .poll(() => page.getByRole('group').locator('strong').allTextContents())
+    .toEqual([...['plan.pdf (2)', 'plan.pdf']]);
+  expect(await faultsOf(page)).toEqual([]);
+  await page.getByLabel('Your answer here').check();
+  await page.getByRole('button', { name: 'Keep the chosen answers' }).click();
+  await expect.poll(() => script.saved).toEqual({ data: { plan: urnOf(1) }, files: { 'plan.pdf': urnOf(1) } });
+});
+
+it('a form whose pages are all hidden says so, and can be sent or deleted', async () => {
+  const rule = { effect: 'SHOW', condition: { scope: '#/properties/name', schema: { const: 'Ana' } } };
+  const uiSchema = {
+    type: 'Categorization',
+    elements: [{ type: 'Category', label: 'About', rule, elements: [{ type: 'Control', scope: '#/properties/note' }] }],
+  };
+  const dataSchema = { properties: simple.dataSchema.properties };
+  const script: ScriptedIntake = { definition: { ...simple, dataSchema, uiSchema }, ...inDraft };
+  const { page } = await open(script, { bypassCSP: true }, `${asForm}&page=1`);
+  await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
+  await page.getByText('There are no questions for you to answer here.').waitFor();
+  await expect.poll(() => page.getByRole('button', { name: 'Back', exact: true }).count()).toBe(0);
+  expect(await faultsOf(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Delete this draft' }).click();
+  await page.getByRole('button', { name: 'No, keep my draft' }).click();
+  await page.getByRole('button', { name: 'Send the form' }).click();
+  await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+});
+
 describe('a field that searches a long list', () => {
   const country = { type: 'string', title: 'Country', enum: countries.map(({ label }) => label) };
   const shownIn = (page: Page) =>
@@ -832,8 +894,8 @@ describe.each(viewsOfRun(views))('every page, $name', ({ colorScheme, viewport, 
     await check('Check your answers before you send your form');
     await page.getByRole('button', { name: 'Send the form' }).click();
     await check('We have received your form');
-    await page.getByRole('button', { name: 'Leave this computer' }).click();
-    await check('This computer has forgotten your form');
+    await page.getByRole('button', { name: 'Close and hide my answers' }).click();
+    await check('You have finished');
   });
 });
 
@@ -921,6 +983,25 @@ describe('the browser’s buttons Back and Forward', () => {
     await page.goForward();
     await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
     await page.getByText('K7QM-3XPD').waitFor();
+  });
+
+  it('lead to no answers after the receipt was closed, whose page does not speak of a draft', async () => {
+    const { page } = await open({ definition: simple }, { bypassCSP: true });
+    await begin(page);
+    await page.getByLabel('Your name').fill('Ana');
+    await next(page);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Leave this computer' }).count()).toBe(0);
+    await page.route('**/cookie', (route) => route.abort(), { times: 1 });
+    await page.getByRole('button', { name: 'Close and hide my answers' }).click();
+    await page.getByText('The connection does not work right now.').waitFor();
+    await page.getByRole('button', { name: 'Close and hide my answers' }).click();
+    await page.getByRole('heading', { name: 'You have finished' }).waitFor();
+    expect(await page.locator('main').textContent()).not.toContain('link in the email');
+    expect(await faultsOf(page)).toEqual([]);
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
   });
 
   it('lead to no answers after the form was left or has ended', async () => {

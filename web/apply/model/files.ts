@@ -10,6 +10,25 @@ interface FormContent {
 export const urnsIn = (value: unknown): string[] => (typeof value === 'string' ? value.split(';').filter(Boolean) : []);
 const joined = (urns: readonly string[]): string | undefined => (urns.length > 0 ? urns.join(';') : undefined);
 
+/** Characters that the service refuses in the name of a file: see `fileName` in src/forms/apply/file-routes.ts. */
+const refused = /[/\\\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
+const longestName = 150;
+const longestExtension = 20;
+
+/**
+ * Returns the name under which a file is stored: its own name, changed only as far as the service requires. A long name
+ * keeps its extension, by which people and programs recognise the kind of the file.
+ */
+export function storedName(name: string): string {
+  const allowed = name.toWellFormed().replaceAll(refused, '_').trim();
+  const [extension = ''] = /(?<=.)\.[^.\s]+$/u.exec(allowed) ?? [];
+  const end = allowed.length > longestName && extension.length <= longestExtension ? extension : '';
+  const start = allowed.slice(0, allowed.length - end.length).slice(0, longestName - end.length);
+  // The cut may have split a character that consists of two units, or end in white space.
+  const shortened = `${start.replace(/[\ud800-\udbff]$/, '')}${end}`.trim();
+  return /^\.{0,2}$/.test(shortened) ? '_' : shortened;
+}
+
 interface SentFile {
   urn: string;
   name: string;
@@ -52,6 +71,25 @@ function textsIn(value: unknown): string[] {
 
 const without = (files: Record<string, string>, urns: readonly string[]) =>
   Object.fromEntries(Object.entries(files).filter(([, urn]) => !urns.includes(urn)));
+
+/**
+ * Combines the files of two versions of a form, for the data that was merged from these versions. Both versions may have
+ * given the same name to different files. A file that only one of them has is kept if an answer still names it.
+ */
+export function mergedFiles(
+  mine: Record<string, string>,
+  theirs: Record<string, string>,
+  data: unknown,
+): Record<string, string> {
+  const named = new Set(textsIn(data).flatMap(urnsIn));
+  const kept = (files: Record<string, string>, others: Record<string, string>) =>
+    Object.entries(files).filter(([, urn]) => named.has(urn) || Object.values(others).includes(urn));
+  const added = kept(mine, theirs).filter(([, urn]) => !Object.values(theirs).includes(urn));
+  return added.reduce<Record<string, string>>(
+    (merged, [name, urn]) => ({ ...merged, [freeName(name, merged)]: urn }),
+    Object.fromEntries(kept(theirs, mine)),
+  );
+}
 
 /**
  * Returns a unique name for a file, because `files` is keyed by name, and two uploaded files may have the same name.

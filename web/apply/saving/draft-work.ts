@@ -2,7 +2,7 @@
 // The work continues while the form is not shown, so that the browser's buttons Back and Forward lose no answers.
 import { type Api, ApiProblem, type Draft, endOf, type Submission } from '../api.ts';
 import { type Difference, merge } from '../model/conflict.ts';
-import { withFile } from '../model/files.ts';
+import { mergedFiles, storedName, withFile } from '../model/files.ts';
 import { withValueAt } from '../model/json.ts';
 import { newId } from '../new-id.ts';
 import { type Content, type EndReason, type Obstacle, Saver, type SaveState } from './saver.ts';
@@ -10,6 +10,7 @@ import { Uploads } from './uploads.ts';
 
 /**
  * An action that the person must take before saving continues. `code`: enter a code; `next` is the work that follows.
+ * `conflict`: choose between answers; `merged` is the data without these choices.
  */
 export type Pause =
   | { type: 'code'; next: 'save' | 'compare' | 'nothing' }
@@ -62,9 +63,9 @@ export class DraftWork {
     });
     this.uploads = new Uploads({
       send: async (file, signal) => (await api.upload(formId, file, signal)).urn,
-      onSent: ({ path, file: { name }, isMultiple }, urn) => {
-        this.change(withFile(this.content, path, { urn, name, isMultiple }));
-        this.#view?.sent(name);
+      onSent: ({ path, file, isMultiple }, urn) => {
+        this.change(withFile(this.content, path, { urn, name: storedName(file.name), isMultiple }));
+        this.#view?.sent(file.name);
       },
       onChanged: () => this.#changed(),
       newId,
@@ -126,7 +127,7 @@ export class DraftWork {
     const { merged, theirs } = this.pause;
     const mine = chosen.filter(({ isMine }) => isMine).map(({ difference }) => difference);
     this.#goOn(
-      mine.reduce<unknown>((content, { path, mine: value }) => withValueAt(content, path, value), merged),
+      mine.reduce<unknown>((data, { path, mine: value }) => withValueAt(data, path, value), merged),
       theirs,
     );
   }
@@ -169,8 +170,7 @@ export class DraftWork {
 
   /** Merges the data of another window. Asks the person only about answers that both windows have changed. */
   #merge(theirs: Draft): void {
-    const { data, files } = theirs;
-    const { merged, conflicts } = merge(this.saver.base, this.content, { data, files });
+    const { merged, conflicts } = merge(this.saver.base.data, this.content.data, theirs.data);
     if (conflicts.length > 0) this.#wait({ type: 'conflict', conflicts, merged, theirs });
     else {
       this.#goOn(merged, theirs);
@@ -178,9 +178,8 @@ export class DraftWork {
     }
   }
 
-  /** `merged` is a Content, because it was merged from two Contents. */
   #goOn(merged: unknown, { data, files, etag }: Draft): void {
-    this.content = merged as Content;
+    this.content = { data: merged, files: mergedFiles(this.content.files, files, merged) };
     this.#wait(undefined);
     this.saver.resume(this.content, { base: { data, files }, etag });
   }

@@ -75,6 +75,7 @@ export const english = {
     send: 'Send the form',
     sending: 'Sending the form…',
     final: 'You cannot change your answers after you have sent the form.',
+    noPages: 'There are no questions for you to answer here. You can send the form as it is.',
     changed: 'Some answers were changed in another window. Check your answers, then send the form again.',
   },
   receipt: {
@@ -84,6 +85,9 @@ export const english = {
     sentOn: (date: string) => `Sent on ${date}`,
     print: 'Print this page',
     copy: 'Your answers',
+    close: 'Close and hide my answers',
+    done: 'You have finished',
+    doneText: 'We have your form. This computer does not show your answers any more. You can close this page now.',
   },
   code: {
     title: 'Enter your code to go on',

@@ -78,6 +78,7 @@ export const french: EnglishTexts = {
     send: 'Envoyer le formulaire',
     sending: 'Envoi du formulaire…',
     final: 'Vous ne pourrez plus modifier vos réponses après l’envoi.',
+    noPages: 'Il n’y a pas de question pour vous ici. Vous pouvez envoyer le formulaire tel quel.',
     changed:
       'Des réponses ont changé dans une autre fenêtre. Vérifiez vos réponses, puis envoyez encore le formulaire.',
   },
@@ -88,6 +89,9 @@ export const french: EnglishTexts = {
     sentOn: (date) => `Envoyé le ${date}`,
     print: 'Imprimer cette page',
     copy: 'Vos réponses',
+    close: 'Fermer et cacher mes réponses',
+    done: 'Vous avez terminé',
+    doneText: 'Nous avons votre formulaire. Cet ordinateur ne montre plus vos réponses. Vous pouvez fermer cette page.',
   },
   code: {
     title: 'Entrez votre code pour continuer',

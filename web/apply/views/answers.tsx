@@ -51,7 +51,8 @@ export function Answer({ field, given }: { field: Field; given?: unknown }) {
   return <>{Array.isArray(value) ? value.map(shown).join('\n') : shown(value)}</>;
 }
 
-function plainText(value: unknown, words: { yes: string; no: string }, files: Record<string, string>): string {
+/** Returns an answer as text: the name of a file instead of its URN. */
+export function plainText(value: unknown, words: { yes: string; no: string }, files: Record<string, string>): string {
   if (value === true) return words.yes;
   if (value === false) return words.no;
   if (typeof value === 'object') return JSON.stringify(value);

@@ -74,14 +74,17 @@ export function CheckPage(props: CheckProps) {
           <Answers fields={answersOf(props, withTitles(fieldsOf(page.elements, place, data), texts))} change={open} />
         </section>
       ))}
+      {pages.length === 0 && <p>{texts.check.noPages}</p>}
       <p>{texts.check.final}</p>
       <div class="buttons">
         <button type="button" aria-disabled={isBusy} onClick={() => void submit()}>
           {isBusy ? texts.check.sending : texts.check.send}
         </button>
-        <button type="button" class="quiet" onClick={() => go(pages.length)}>
-          {texts.back}
-        </button>
+        {pages.length > 0 && (
+          <button type="button" class="quiet" onClick={() => go(pages.length)}>
+            {texts.back}
+          </button>
+        )}
         <LeaveButtons flush={() => draft.work.flush()} onLeft={props.onLeft} onDelete={() => go('delete')} />
       </div>
       <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />

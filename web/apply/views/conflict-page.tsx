@@ -7,12 +7,11 @@ import { idOf, useForm } from '../form-context.ts';
 import type { Difference } from '../model/conflict.ts';
 import { type Field, nameOf } from '../model/fields.ts';
 import { isEqual, pointerOf } from '../model/json.ts';
-import { Answer } from './answers.tsx';
+import { Answer, plainText } from './answers.tsx';
 import { type FrameProps, Page } from './frame.tsx';
 
 interface ConflictProps {
   frame: FrameProps;
-  /** The paths of these conflicts begin with `data` or `files`. */
   conflicts: readonly Difference[];
   fields: readonly Field[];
   onChosen(chosen: { difference: Difference; isMine: boolean }[]): void;
@@ -23,8 +22,7 @@ export function ConflictPage({ frame, conflicts, fields, onChosen }: ConflictPro
   const [chosen, setChosen] = useState<Record<string, boolean>>({});
   const [attempt, setAttempt] = useState(0);
   const keyOf = ({ path }: Difference) => pointerOf(path);
-  const labelOf = ({ path }: Difference) =>
-    fields.find((field) => isEqual(field.path, path.slice(1)))?.label ?? nameOf(path);
+  const labelOf = ({ path }: Difference) => fields.find((field) => isEqual(field.path, path))?.label ?? nameOf(path);
   const open = attempt === 0 ? [] : conflicts.filter((difference) => chosen[keyOf(difference)] === undefined);
   const finish = (event: Event) => {
     event.preventDefault();
@@ -50,7 +48,7 @@ export function ConflictPage({ frame, conflicts, fields, onChosen }: ConflictPro
             key={keyOf(difference)}
             difference={difference}
             label={labelOf(difference)}
-            field={fields.find((field) => isEqual(field.path, difference.path.slice(1)))}
+            field={fields.find((field) => isEqual(field.path, difference.path))}
             isOpen={open.includes(difference)}
             isMine={chosen[keyOf(difference)]}
             choose={(isMine) => choose(difference, isMine)}
@@ -74,7 +72,7 @@ interface VersionsProps {
 }
 
 function Versions({ difference, label, field, isOpen, isMine, choose }: VersionsProps) {
-  const { texts } = useForm();
+  const { texts, files } = useForm();
   const id = idOf(difference.path);
   const error = isOpen ? texts.conflict.choose(label) : undefined;
   const versions = [
@@ -97,10 +95,12 @@ function Versions({ difference, label, field, isOpen, isMine, choose }: Versions
               <label for={`${id}-${isFirst ? 'mine' : 'theirs'}`}>
                 {name}:{' '}
                 <strong>
-                  {field && value !== undefined ? (
+                  {value === undefined || value === null ? (
+                    texts.check.none
+                  ) : field ? (
                     <Answer field={field} given={value} />
                   ) : (
-                    text(value, texts.check.none)
+                    plainText(value, texts.check, files)
                   )}
                 </strong>
               </label>
@@ -110,9 +110,4 @@ function Versions({ difference, label, field, isOpen, isMine, choose }: Versions
       </div>
     </GroupedField>
   );
-}
-
-function text(value: unknown, none: string): string {
-  if (value === undefined || value === null) return none;
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }

@@ -5,7 +5,7 @@ import type { Api, Definition } from '../api.ts';
 import { Elements } from '../controls/element.tsx';
 import { type FormContext, FormProvider } from '../form-context.ts';
 import { type Place, pagesOf } from '../model/elements.ts';
-import { withoutItem } from '../model/files.ts';
+import { mergedFiles, withoutItem } from '../model/files.ts';
 import { isObject, type Path, pathOf, pathWithoutItem, pointerOf, withAnswer } from '../model/json.ts';
 import { fieldsOf, visiblePages } from '../model/questions.ts';
 import { withTitles } from '../model/titles.ts';
@@ -35,6 +35,8 @@ export interface FormPagesProps {
   go(page: Fragment['page'], how?: 'push' | 'replace'): void;
   onEnd(reason: EndReason): void;
   onLeft(): void;
+  /** Called when the person closes the receipt. */
+  onFinished(): void;
   /** Called after the draft was deleted. */
   onDeleted(): void;
 }
@@ -89,16 +91,23 @@ function ShownPage({ shared, ...props }: FormPagesProps & { shared: SharedProps 
       />
     );
   if (draft.pause?.type === 'conflict') {
-    const { conflicts } = draft.pause;
-    return <ConflictPage {...{ frame, conflicts, fields }} onChosen={(chosen) => draft.work.choose(chosen)} />;
+    const { conflicts, theirs } = draft.pause;
+    // The page names the files of both windows.
+    const files = mergedFiles(form.files, theirs.files, [form.data, theirs.data]);
+    return (
+      <FormProvider value={{ ...form, files }}>
+        <ConflictPage {...{ frame, conflicts, fields }} onChosen={(chosen) => draft.work.choose(chosen)} />
+      </FormProvider>
+    );
   }
   const { onLeft, onEnd } = props;
   const { submission } = draft.work;
-  if (submission) return <ReceiptPage {...{ frame, submission, fields, onLeft }} />;
-  if (fragment.page === 'check')
-    return <CheckPage {...{ ...shared, fields, onEnd, onLeft }} onSubmitted={(sent) => draft.work.submitted(sent)} />;
+  if (submission) return <ReceiptPage {...{ frame, submission, fields }} onFinished={props.onFinished} />;
   if (fragment.page === 'delete')
     return <DeletePage {...{ ...shared, onEnd }} onKept={() => history.back()} onDeleted={props.onDeleted} />;
+  // Conditions may hide all pages.
+  if (fragment.page === 'check' || pages.length === 0)
+    return <CheckPage {...{ ...shared, fields, onEnd, onLeft }} onSubmitted={(sent) => draft.work.submitted(sent)} />;
   const number = Math.min(Math.max(1, fragment.page ?? 1), pages.length);
   return <QuestionPage {...shared} number={number} onLeft={onLeft} />;
 }

@@ -8,8 +8,7 @@ interface LeaveProps {
   /** Sends the files and saves. */
   flush(): ReturnType<DraftWork['flush']>;
   onLeft(): void;
-  /** Undefined if there is no draft to delete. */
-  onDelete?(): void;
+  onDelete(): void;
 }
 
 export function LeaveButtons({ flush, onLeft, onDelete }: LeaveProps) {
@@ -33,11 +32,9 @@ export function LeaveButtons({ flush, onLeft, onDelete }: LeaveProps) {
       <button type="button" class="link" onClick={() => void leave()}>
         {texts.leave.button}
       </button>
-      {onDelete && (
-        <button type="button" class="link" onClick={onDelete}>
-          {texts.deletion.button}
-        </button>
-      )}
+      <button type="button" class="link" onClick={onDelete}>
+        {texts.deletion.button}
+      </button>
       <span role="status">{hint && !isOver && texts.leave[hint]}</span>
     </>
   );

@@ -4,14 +4,14 @@ import { type FrameProps, Page } from './frame.tsx';
 import { dateText } from './problem-text.ts';
 
 export type Message =
-  | { kind: 'home' | 'unknown' | 'failed' | 'gone' | 'deleted' | 'left' }
+  | { kind: 'home' | 'unknown' | 'failed' | 'gone' | 'deleted' | 'left' | 'finished' }
   | { kind: 'locked'; deleteOn?: string | null | undefined }
   | { kind: 'submitted'; number?: string | undefined; submitted?: string | null | undefined };
 
 export function MessagePage({ frame, message, start }: { frame: FrameProps; message: Message; start?: () => void }) {
   const texts = textsOf(frame.language);
   const { title, lines } = contentOf(message, texts);
-  const canStart = start && ['gone', 'deleted', 'left', 'submitted'].includes(message.kind);
+  const canStart = start && ['gone', 'deleted', 'left', 'finished', 'submitted'].includes(message.kind);
   return (
     <Page frame={frame} title={title} pageKey={message.kind}>
       {lines.map((line) => (
@@ -47,6 +47,8 @@ function contentOf(message: Message, { states, deletion, leave, receipt, locale 
       return { title: deletion.done, lines: [deletion.doneText] };
     case 'left':
       return { title: leave.done, lines: [leave.doneText] };
+    case 'finished':
+      return { title: receipt.done, lines: [receipt.doneText] };
     case 'locked': {
       const until = message.deleteOn ? [states.lockedUntil(dateText(message.deleteOn, locale))] : [];
       return { title: states.locked, lines: [states.lockedText, ...until] };

@@ -1,4 +1,6 @@
-// The receipt: shows the receipt number, and a copy of the answers to print.
+// The receipt: shows the receipt number, and a copy of the answers to print. Nothing is left to save, but the answers stay
+// on the screen and behind the browser's buttons until the person closes the receipt.
+import { useState } from 'preact/hooks';
 import type { Submission } from '../api.ts';
 import { useForm } from '../form-context.ts';
 import type { Field } from '../model/fields.ts';
@@ -6,17 +8,17 @@ import { itemsOf } from '../model/questions.ts';
 import { summarized } from '../model/titles.ts';
 import { Answers } from './answers.tsx';
 import { type FrameProps, Page } from './frame.tsx';
-import { LeaveButtons } from './leave-buttons.tsx';
 import { dateText } from './problem-text.ts';
 
 interface ReceiptProps {
   frame: FrameProps;
   submission: Submission;
   fields: readonly Field[];
-  onLeft(): void;
+  /** Called after the receipt was closed. */
+  onFinished(): void;
 }
 
-export function ReceiptPage({ frame, submission, fields, onLeft }: ReceiptProps) {
+export function ReceiptPage({ frame, submission, fields, onFinished }: ReceiptProps) {
   const { texts, data } = useForm();
   const { receipt, locale } = texts;
   return (
@@ -30,10 +32,28 @@ export function ReceiptPage({ frame, submission, fields, onLeft }: ReceiptProps)
         <button type="button" onClick={() => window.print()}>
           {receipt.print}
         </button>
-        <LeaveButtons flush={async () => 'saved'} onLeft={onLeft} />
+        <CloseButton onClosed={onFinished} />
       </div>
       <h2>{receipt.copy}</h2>
       <Answers fields={summarized(fields, (field) => itemsOf(field, data).length === 0)} />
     </Page>
+  );
+}
+
+/** Removes the cookie of the form from this browser. */
+function CloseButton({ onClosed }: { onClosed(): void }) {
+  const { texts, api, formId } = useForm();
+  const [hasFailed, setFailed] = useState(false);
+  const close = () => {
+    setFailed(false);
+    api.forget(formId).then(onClosed, () => setFailed(true));
+  };
+  return (
+    <>
+      <button type="button" class="link" onClick={close}>
+        {texts.receipt.close}
+      </button>
+      <span role="status">{hasFailed && texts.saved.offlineRead}</span>
+    </>
   );
 }

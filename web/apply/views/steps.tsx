@@ -13,7 +13,8 @@ interface StepsProps {
 }
 
 export function Steps({ pages, current, go, texts }: StepsProps) {
-  if (pages.length === 1 && pages[0]?.title === undefined) return null;
+  const hasOneTask = pages.length === 0 || (pages.length === 1 && pages[0]?.title === undefined);
+  if (hasOneTask) return null;
   const steps: { page: number | 'check'; title: string }[] = [
     ...pages.map((page, index) => ({ page: index + 1, title: titleOf(page, index + 1, texts) })),
     { page: 'check', title: texts.steps.check },
