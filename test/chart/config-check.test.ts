@@ -168,6 +168,32 @@ test('volumes of all processes are mounted, and two different ones of the same n
   expect(stderr).toContain('checks.enabled: the processes have different volumes scratch');
 });
 
+describe('the sidecars of all processes, such as a proxy of the database', () => {
+  const minimal = { files: [join(chart, 'ci/minimal-values.yaml')] };
+  const sidecar = (container: string, image = 'proxy:1') => ({ name: container, image });
+  const names = async (set: Record<string, unknown>) => {
+    const { spec } = jobPod(await render(helm, { ...minimal, set: { 'checks.enabled': true, ...set } }));
+    return (spec as { initContainers?: { name: string }[] }).initContainers?.map((one) => one.name);
+  };
+  const own = { 'forms.pods.sidecars': [sidecar('sql')], 'tokenHandler.pods.sidecars': [sidecar('cache')] };
+
+  test('run next to the check, each once', async () => {
+    expect(await names(own)).toEqual(['sql', 'cache']);
+    expect(await names({ 'pods.sidecars': [sidecar('sql')] })).toEqual(['sql']);
+  });
+
+  test('are replaced by those of the check', async () => {
+    expect(await names({ ...own, 'checks.pods.sidecars': [sidecar('both')] })).toEqual(['both']);
+    expect(await names({ ...own, 'checks.pods.sidecars': [] })).toBeUndefined();
+  });
+
+  test('are refused if two different ones have the same name', async () => {
+    const other = { ...own, 'tokenHandler.pods.sidecars': [sidecar('sql', 'proxy:2')] };
+    await expect(names(other)).rejects.toThrow('checks.enabled: the processes have different sidecars sql');
+    expect(await names({ ...other, 'checks.pods.sidecars': [sidecar('sql')] })).toEqual(['sql']);
+  });
+});
+
 test('invalid times are refused', async () => {
   const { code, stderr } = await template(helm, { files, set: { 'checks.timeLimitSeconds': 0 } });
   expect(code).not.toBe(0);

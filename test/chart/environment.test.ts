@@ -162,6 +162,22 @@ test('settings that the chart does not set can be given in env as text', async (
   expect(environments.forms).not.toContainEqual(given);
 });
 
+test('a directory entry of the form service reaches the reconciler, which calls the same services', async () => {
+  const objects = await render(helm, {
+    files: valueSets().filter((file) => file.endsWith('minimal-values.yaml')),
+    set: {
+      'forms.env': { CODE_LIFETIME: 'PT5M', DIR_A_B: 'https://one.example.org', DIR_C_D: 'https://two.example.org' },
+      'tokenHandler.env.DIR_C_D': 'https://three.example.org',
+    },
+  });
+  const reconciler = podTemplates(objects).find(({ component }) => component === 'reconciler');
+  const variables = reconciler?.spec.containers[0]?.env ?? [];
+  expect(variables.filter(({ name }) => /^DIR_|^CODE_/.test(name))).toEqual([
+    { name: 'DIR_A_B', value: 'https://one.example.org' },
+    { name: 'DIR_C_D', value: 'https://three.example.org' },
+  ]);
+});
+
 test('a directory entry of the reconciler takes precedence over that of the token handler', async () => {
   const objects = await render(helm, {
     files: valueSets().filter((file) => file.endsWith('minimal-values.yaml')),

@@ -77,3 +77,26 @@ test('the applicant’s pages are refused without the intake application, which 
     'forms.apply.enabled: the pages of forms.pages.apply call the intake application',
   );
 });
+
+describe('the timeouts of an HTTPRoute', () => {
+  const route = { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }], ...admitted };
+  const timeouts = async (set: Record<string, unknown>) => {
+    const objects = await render(helm, { files, set: { ...route, ...set } });
+    const { spec } = pick<{ spec: { rules: { timeouts?: unknown }[] } }>(objects, 'HTTPRoute');
+    return spec.rules.map((rule) => rule.timeouts);
+  };
+
+  test('are those of the Gateway by default', async () => {
+    expect(await timeouts({})).toEqual([undefined, undefined, undefined]);
+  });
+
+  test('that are set apply to each rule', async () => {
+    const set = { request: '0s', backendRequest: '5m30s' };
+    expect(await timeouts({ 'httpRoute.timeouts': set })).toEqual([set, set, set]);
+  });
+
+  test('that the Gateway API does not accept are refused', async () => {
+    await expect(timeouts({ 'httpRoute.timeouts': { request: '1.5s' } })).rejects.toThrow('timeouts');
+    await expect(timeouts({ 'httpRoute.timeouts': { idle: '5m' } })).rejects.toThrow('timeouts');
+  });
+});

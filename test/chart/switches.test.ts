@@ -1,6 +1,7 @@
 // Tests the effects of single values on the rendered objects, and which values the chart rejects.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { parseTrustedProxies } from '../../src/service/http/client-address.ts';
 import { chart, helms, type KubeObject, pick, podTemplates, type Rendering, render, template } from './helm.ts';
 
 const [helm = ''] = helms();
@@ -352,6 +353,38 @@ describe('what operators add', () => {
     expect(names).toContainEqual(['token-handler', 'PROXY_PASSWORD', true]);
   });
 
+  test('one process can do without what all others have', async () => {
+    const all = {
+      'pods.nodeSelector': { pool: 'forms' },
+      'pods.tolerations': [{ key: 'pool', operator: 'Exists' }],
+      'pods.affinity': { nodeAffinity: {} },
+      'pods.priorityClassName': 'high',
+      'pods.labels': { team: 'forms' },
+    };
+    const none = {
+      nodeSelector: {},
+      tolerations: [],
+      affinity: {},
+      priorityClassName: '',
+      topologySpread: [],
+      labels: {},
+    };
+    const pods = podTemplates(await render(helm, { ...added, set: { ...all, 'forms.pods': none } }));
+    const fields = ['nodeSelector', 'tolerations', 'affinity', 'priorityClassName', 'topologySpreadConstraints'];
+    const of = (name: string) => {
+      const pod = pods.find(({ component }) => component === name);
+      return [...fields.filter((field) => field in (pod?.spec ?? {})), pod?.labels?.team];
+    };
+    expect(of('forms')).toEqual([undefined]);
+    expect(of('token-handler')).toEqual([...fields, 'forms']);
+  });
+
+  test('the settings of one process are added to the labels that nodes of all processes must have', async () => {
+    const set = { 'pods.nodeSelector': { pool: 'forms' }, 'forms.pods': { nodeSelector: { disk: 'ssd' } } };
+    const pod = podTemplates(await render(helm, { ...added, set })).find(({ component }) => component === 'forms');
+    expect(pod?.spec).toMatchObject({ nodeSelector: { pool: 'forms', disk: 'ssd' } });
+  });
+
   test('Services and the ServiceMonitor have what is configured', async () => {
     const objects = await render(helm, added);
     expect(pick(objects, 'Service', 'formgate-forms')).toMatchObject({
@@ -422,6 +455,24 @@ describe('traces', () => {
     ['an unknown sampler', { 'tracing.endpoint': endpoint, 'tracing.sampler': 'sometimes' }, 'sampler'],
   ])('are refused with %s', async (_what, set, problem) => {
     await expect(rendered(set)).rejects.toThrow(problem);
+  });
+});
+
+describe('the trusted proxies', () => {
+  test.each([...['10.0.0.0/33', '10.0.0.0/0', '10.0.0/8', 'fc00::/129', 'fc00::/0', '10.0.0.0/8,', 'proxy', '100']])(
+    '%s are refused by the chart and by the processes',
+    async (trustedProxies) => {
+      expect(parseTrustedProxies(trustedProxies)).toBeUndefined();
+      await expect(rendered({ trustedProxies })).rejects.toThrow('trustedProxies');
+    },
+  );
+
+  test.each([
+    ...['0', '12', 'loopback', '10.0.0.0/8', '10.0.0.1, 192.168.0.0/16,uniquelocal', 'fc00::/7,::1', 'FE80::1/128'],
+    '::ffff:10.0.0.0/104',
+  ])('%s are accepted by both', async (trustedProxies) => {
+    expect(parseTrustedProxies(trustedProxies)).toBeDefined();
+    expect(await variable('forms', 'TRUSTED_PROXIES', { files, set: { trustedProxies } })).toBe(trustedProxies);
   });
 });
 

@@ -77,22 +77,38 @@ bundled store does not exist yet, the copy contains a sample in the same format.
 {{- toYaml $copies -}}
 {{- end -}}
 
-{{/* The configured volumes of all processes, each name once, in JSON: dict root, parts */}}
+{{/* The configured volumes of the check and of all processes, each name once, in JSON: dict root, parts */}}
 {{- define "formgate.checkVolumes" -}}
-{{- $root := .root -}}
+{{- include "formgate.checkUnion" (dict "root" .root "parts" (concat (list "checks") (keys .parts | sortAlpha)) "setting" "extraVolumes" "what" "volumes") -}}
+{{- end -}}
+
+{{/*
+The sidecars of the check, in JSON: dict root, parts. By default those of all processes, because a process may reach its
+database only through a sidecar.
+*/}}
+{{- define "formgate.checkSidecars" -}}
+{{- if hasKey .root.Values.checks.pods "sidecars" -}}
+{{- toJson .root.Values.checks.pods.sidecars -}}
+{{- else -}}
+{{- include "formgate.checkUnion" (dict "root" .root "parts" (keys .parts | sortAlpha) "setting" "sidecars" "what" "sidecars") -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The items of a setting of processes, each name once, in JSON: dict root, parts, setting, what (in messages) */}}
+{{- define "formgate.checkUnion" -}}
 {{- $seen := dict -}}
-{{- $volumes := list -}}
-{{- range $part := concat (list "checks") (keys .parts | sortAlpha) -}}
-{{- range (fromJson (include "formgate.podSettings" (dict "root" $root "values" (get $root.Values $part)))).extraVolumes -}}
+{{- $items := list -}}
+{{- range $part := .parts -}}
+{{- range get (fromJson (include "formgate.podSettings" (dict "root" $.root "values" (get $.root.Values $part)))) $.setting -}}
 {{- if not (hasKey $seen .name) -}}
 {{- $_ := set $seen .name . -}}
-{{- $volumes = append $volumes . -}}
+{{- $items = append $items . -}}
 {{- else if ne (toJson (get $seen .name)) (toJson .) -}}
-{{- fail (printf "invalid values:\n  - checks.enabled: the processes have different volumes %s; give them different names" .name) -}}
+{{- fail (printf "invalid values:\n  - checks.enabled: the processes have different %s %s; give them different names" $.what .name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- toJson $volumes -}}
+{{- toJson $items -}}
 {{- end -}}
 
 {{/*

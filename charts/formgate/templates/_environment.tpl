@@ -258,8 +258,11 @@ ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
 {{ include "formgate.environment.platform" (dict "root" . "account" $account) }}
 {{ include "formgate.environment.clients" . }}
 {{- include "formgate.environment.tracing" . }}
-{{- /* The reconciler looks up the upstreams of targets as the token handler does, so it needs the same overrides. */}}
-{{- range $name, $value := .Values.tokenHandler.env }}
+{{- /*
+The reconciler looks up the upstreams of targets as the token handler does, and the services that it calls as the form
+service does, so it needs the overrides of both.
+*/}}
+{{- range $name, $value := merge (deepCopy .Values.tokenHandler.env) .Values.forms.env }}
 {{- if hasPrefix "DIR_" $name }}
 {{ $name }}: {{ $value | quote }}
 {{- end }}

@@ -6,7 +6,19 @@ and b.
 
 {{/* The settings in `pods` with the overrides of one process: dict root, values (of the process) */}}
 {{- define "formgate.podSettings" -}}
-{{- toJson (mergeOverwrite (deepCopy .root.Values.pods) (deepCopy .values.pods)) -}}
+{{- include "formgate.overridden" (dict "base" .root.Values.pods "own" .values.pods) -}}
+{{- end -}}
+
+{{/*
+Settings with overrides, in JSON: dict base, own. The members of maps are merged; an empty value in `own`, such as {},
+removes the value in `base`.
+*/}}
+{{- define "formgate.overridden" -}}
+{{- $settings := mergeOverwrite (deepCopy .base) (deepCopy .own) -}}
+{{- range $name, $value := .own -}}
+{{- if empty $value -}}{{- $_ := set $settings $name $value -}}{{- end -}}
+{{- end -}}
+{{- toJson $settings -}}
 {{- end -}}
 
 {{/* Metadata of a pod template: dict root, component, values, annotations (optional) */}}

@@ -78,7 +78,7 @@ export function createTrust(proxies: TrustedProxies): (written: string, hop: num
     const longest = isIP(address) === 4 ? 32 : 128;
     // An IPv4 network may be mapped into IPv6, which adds 96 bits to the length of its prefix.
     const length = bits === undefined ? longest : Number(bits) - (isIP(written) === 6 && longest === 32 ? 96 : 0);
-    trusted.addSubnet(address, Math.max(length, 1), familyOf(address));
+    trusted.addSubnet(address, length, familyOf(address));
   }
   return (written) => {
     const address = addressOf(written);
@@ -94,9 +94,13 @@ function isProxy(item: string): boolean {
   if (Object.hasOwn(ranges, item)) return true;
   const [address = '', bits, ...rest] = item.split('/');
   const version = isIP(address);
-  // A zone (fe80::1%eth0) is valid on one machine only, and /0 would trust every client.
+  // A zone (fe80::1%eth0) is valid on one machine only.
   if (version === 0 || address.includes('%') || rest.length > 0) return false;
-  return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+  if (bits === undefined) return true;
+  // A network of all addresses would trust every client: /0, and /96 or less of IPv4 addresses mapped into IPv6.
+  const fewest = version === 6 && isIP(addressOf(address) ?? '') === 4 ? 97 : 1;
+  const most = version === 4 ? 32 : 128;
+  return /^[1-9]\d{0,2}$/.test(bits) && Number(bits) >= fewest && Number(bits) <= most;
 }
 
 export interface Forwarded {

@@ -85,10 +85,9 @@ export function mergedFiles(
   const kept = (files: Record<string, string>, others: Record<string, string>) =>
     Object.entries(files).filter(([, urn]) => named.has(urn) || Object.values(others).includes(urn));
   const added = kept(mine, theirs).filter(([, urn]) => !Object.values(theirs).includes(urn));
-  return added.reduce<Record<string, string>>(
-    (merged, [name, urn]) => ({ ...merged, [freeName(name, merged)]: urn }),
-    Object.fromEntries(kept(theirs, mine)),
-  );
+  let merged: Record<string, string> = Object.fromEntries(kept(theirs, mine));
+  for (const [name, urn] of added) merged = { ...merged, [freeName(name, merged)]: urn };
+  return merged;
 }
 
 /**
