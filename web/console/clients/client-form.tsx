@@ -17,6 +17,7 @@ import {
   entryOf,
   linesOf,
   noClient,
+  redirectUrisProblem,
   saveRequest,
   textsOf,
 } from './client.ts';
@@ -175,10 +176,8 @@ function errorsOf({ id, name, redirectUris, targets }: ClientTexts): FieldError[
   if (!idPattern.test(id))
     errors.push({ id: 'client-id', text: 'Enter an id of 1 to 50 letters, digits, hyphens and underscores' });
   if (name.trim() === '') errors.push({ id: 'client-name', text: 'Enter a name' });
-  const wrongUri = linesOf(redirectUris).find((uri) => !URL.canParse(uri));
-  if (linesOf(redirectUris).length === 0)
-    errors.push({ id: 'client-redirectUris', text: 'Enter at least one redirect URI' });
-  else if (wrongUri) errors.push({ id: 'client-redirectUris', text: `${wrongUri} is not a URI` });
+  const wrongUris = redirectUrisProblem(redirectUris);
+  if (wrongUris !== undefined) errors.push({ id: 'client-redirectUris', text: wrongUris });
   const wrongTarget = linesOf(targets).find((line) => line.split(/\s+/).length !== 2);
   if (wrongTarget) errors.push({ id: 'client-targets', text: `“${wrongTarget}” must be an id, a space and a URN` });
   return errors;

@@ -1,6 +1,7 @@
 // Registers a client at the identity provider, with a registration token or with the credentials of a client that
 // exists there. Both are secrets: they stay only in the page's memory, and are cleared after the request.
 import { useState } from 'preact/hooks';
+import { asProblem } from '../api/problem.ts';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { TextArea, TextField } from '../elements/fields.tsx';
@@ -9,7 +10,15 @@ import { Facts } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
 import { useAction } from '../elements/use-action.ts';
 import { useKept } from '../session/kept.ts';
-import { type Client, linesOf, type Registration, redirectUrisRequest, registerRequest } from './client.ts';
+import {
+  type Client,
+  linesOf,
+  type Registration,
+  redirectUrisProblem,
+  redirectUrisRequest,
+  refusedRedirectUris,
+  registerRequest,
+} from './client.ts';
 
 interface Props {
   client: Client;
@@ -150,13 +159,20 @@ function RedirectUris({ client, onChanged }: Props) {
   const draft = useKept(`redirect-uris ${client.id}`, `Registered redirect URIs of ${client.id}`, present);
   const [error, setError] = useState<string>();
   const action = useAction();
-  const request = redirectUrisRequest(client.id, linesOf(draft.value));
+  const uris = linesOf(draft.value);
+  const request = redirectUrisRequest(client.id, uris);
   const submit = async (event: Event) => {
     event.preventDefault();
-    const wrong = linesOf(draft.value).find((uri) => !URL.canParse(uri));
-    setError(wrong && `${wrong} is not a URI`);
-    if (wrong) return document.getElementById('registered-uris')?.focus();
-    if (!(await action.run(() => send(request)))) return;
+    let problem = redirectUrisProblem(draft.value);
+    const replace = () =>
+      send(request).catch((cause: unknown) => {
+        problem = refusedRedirectUris(asProblem(cause), uris);
+        if (problem === undefined) throw cause;
+      });
+    const isSettled = problem !== undefined || (await action.run(replace));
+    setError(problem);
+    if (problem !== undefined) return document.getElementById('registered-uris')?.focus();
+    if (!isSettled) return;
     draft.forget(draft.value);
     onChanged('The registered redirect URIs were replaced.');
   };

@@ -1,4 +1,5 @@
 // Clients as the token handler lists them, and as the tenant configures them.
+import type { ApiProblem } from '../api/problem.ts';
 import { type ApiRequest, path } from '../api/request.ts';
 
 export interface Client {
@@ -103,6 +104,33 @@ export function textsOf({ id, name, description, redirectUris, targets, keycloak
 }
 
 export const linesOf = (text: string): string[] => text.split('\n').flatMap((line) => line.trim() || []);
+
+/**
+ * Returns what is wrong with redirect URIs, one per line, as far as a page can know it: which hosts and wildcards are
+ * allowed depends on the settings of the token handler.
+ */
+export function redirectUrisProblem(text: string): string | undefined {
+  const uris = linesOf(text);
+  const [found] = uris.flatMap((uri) => {
+    const problem = redirectUriProblem(uri);
+    return problem === undefined ? [] : [`${uri} ${problem}`];
+  });
+  return uris.length === 0 ? 'Enter at least one redirect URI' : found;
+}
+
+function redirectUriProblem(uri: string): string | undefined {
+  if (!/^https?:\/\/[^/?#\\\s]/i.test(uri) || !URL.canParse(uri)) return 'must be an absolute http or https URL';
+  if (uri.includes('#')) return 'must not have a fragment';
+  const { username, password } = new URL(uri);
+  return username === '' && password === '' ? undefined : 'must not contain credentials';
+}
+
+/** Returns what the token handler found wrong with redirect URIs; undefined if the request failed for another reason. */
+export function refusedRedirectUris({ errors }: ApiProblem, uris: readonly string[]): string | undefined {
+  const found = errors.find(({ pointer }) => pointer.startsWith('/redirectUris'));
+  const uri = uris[Number(found?.pointer.split('/')[2] ?? Number.NaN)];
+  return found && `${uri ?? 'The redirect URIs'} ${found.detail}`;
+}
 
 /**
  * Converts the texts into an entry of the configuration. Keeps the members of `former` that have no field. Also keeps

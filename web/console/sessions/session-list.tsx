@@ -4,7 +4,7 @@ import { asProblem, problemOf } from '../api/problem.ts';
 import { type ApiRequest, path } from '../api/request.ts';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
-import { Loaded, useLoad } from '../elements/loaded.tsx';
+import { type Load, Loaded, useLoad } from '../elements/loaded.tsx';
 import { Page } from '../elements/page.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { RoleNeeded } from '../elements/role-needed.tsx';
@@ -15,14 +15,24 @@ import { useAction } from '../elements/use-action.ts';
 import { type Session, tokenHandler } from '../session/session.ts';
 import { useRole, useSignedIn } from '../session/session-context.ts';
 
+/** The sessions of the caller are in both lists, so the end of a session changes both. */
 export function SessionList() {
   const isAdministrator = useRole('token-handler-admin');
+  const [after, setAfter] = useState('');
+  const own = useLoad('own', () => callOwn<Session[]>('GET', '/token-handler/sessions'));
+  const ofTenant = useLoad(`${isAdministrator} ${after}`, async () =>
+    isAdministrator ? send<Session[]>(listRequest(after)) : [],
+  );
+  const onEnded = () => {
+    own.reload();
+    ofTenant.reload();
+  };
   return (
     <Page title="Sessions">
-      <OwnSessions />
+      <OwnSessions load={own} onEnded={onEnded} />
       <h2>Sessions of the tenant</h2>
       {isAdministrator ? (
-        <TenantSessions />
+        <TenantSessions {...{ load: ofTenant, after, setAfter, onEnded }} />
       ) : (
         <RoleNeeded roles={['token-handler-admin']} to="see and end the sessions of others" />
       )}
@@ -30,14 +40,18 @@ export function SessionList() {
   );
 }
 
-function OwnSessions() {
-  const load = useLoad('own', () => callOwn<Session[]>('GET', '/token-handler/sessions'));
+interface ListProps {
+  load: Load<Session[]>;
+  onEnded(): void;
+}
+
+function OwnSessions({ load, onEnded }: ListProps) {
   const end = (id: string) => callOwn('DELETE', `/token-handler/sessions/${encodeURIComponent(id)}`);
   return (
     <section aria-labelledby="own-title">
       <h2 id="own-title">Your sessions</h2>
       <Loaded load={load}>
-        {(sessions) => <Sessions caption="Your sessions" sessions={sessions} end={end} onEnded={() => load.reload()} />}
+        {(sessions) => <Sessions caption="Your sessions" sessions={sessions} end={end} onEnded={onEnded} />}
       </Loaded>
     </section>
   );
@@ -70,9 +84,13 @@ const endRequest = (id: string): ApiRequest => ({
   method: 'DELETE',
 });
 
-function TenantSessions() {
-  const [after, setAfter] = useState('');
-  const load = useLoad(after, () => send<Session[]>(listRequest(after)));
+interface TenantProps extends ListProps {
+  /** Id of the session after which the shown page begins; empty at the first page. */
+  after: string;
+  setAfter(after: string): void;
+}
+
+function TenantSessions({ load, after, setAfter, onEnded }: TenantProps) {
   return (
     <>
       <Loaded load={load}>
@@ -82,7 +100,7 @@ function TenantSessions() {
               caption="Sessions of the tenant"
               sessions={sessions}
               end={(id) => send(endRequest(id))}
-              onEnded={() => load.reload()}
+              onEnded={onEnded}
             />
             <div class="actions">
               {after !== '' && (

@@ -49,9 +49,22 @@ export function testClients(suite: ConsoleSuite): void {
     await page.getByText('The client is registered: people can sign in.').waitFor();
     expect(await page.content()).not.toContain('demo-registration-token');
     await page.getByText('Change the registered redirect URIs').click();
-    await page
-      .getByLabel('Registered redirect URIs')
-      .fill(`${callback}\n${suite.world.url}/token-handler/clients/permits/callback2`);
+    const uris = page.getByLabel('Registered redirect URIs');
+    // The page finds the first three faults, and the token handler the last one.
+    for (const [text, problem] of [
+      [' ', 'Enter at least one redirect URI'],
+      ['permits.example.org/callback', 'permits.example.org/callback must be an absolute http or https URL'],
+      ['https://a.example.org/#x', 'https://a.example.org/#x must not have a fragment'],
+      ['https://a.example.org/b/../c', 'https://a.example.org/b/../c must not have a dot segment'],
+    ] as const) {
+      await uris.fill(text);
+      await page.getByRole('button', { name: 'Replace', exact: true }).click();
+      await page.locator('#registered-uris-error', { hasText: problem }).waitFor();
+      await page.locator('#registered-uris:focus[aria-invalid=true]').waitFor();
+    }
+    await expect.poll(() => page.locator('.problem').count()).toBe(0);
+    expect(await findFaults(page)).toEqual([]);
+    await uris.fill(`${callback}\n${suite.world.url}/token-handler/clients/permits/callback2`);
     await page.getByRole('button', { name: 'Replace', exact: true }).click();
     await page.getByText('The registered redirect URIs were replaced.').waitFor();
     await page.getByText('Edit this client').click();
