@@ -766,6 +766,50 @@ it('files of the same name from two windows are told apart by name, and only the
   await expect.poll(() => script.saved).toEqual({ data: { plan: urnOf(1) }, files: { 'plan.pdf': urnOf(1) } });
 });
 
+it('items of a list that two windows have changed are shown without names of members and URNs', async () => {
+  const properties = { owner: { type: 'string', title: 'Owner' }, local: { type: 'boolean', title: 'Local' } };
+  const items = { type: 'object', properties: { ...properties, proof: { type: 'string', format: 'file-urn' } } };
+  const dataSchema = { properties: { owners: { type: 'array', title: 'Owners', items } } };
+  const urn = 'urn:example:platform:file-service:v1:/files/2';
+  const theirs = { data: { owners: [{ owner: 'Bo', local: true, proof: urn }] }, files: { 'id.pdf': urn } };
+  const { page } = await open({
+    ...{ definition: { ...simple, files: true, dataSchema } },
+    answers: { 'GET data': { status: 200, body: theirs, headers: { ETag: '"2"' } } },
+  });
+  await begin(page);
+  await page.route('**/data', (route) => route.fulfill({ status: 412, json: {} }), { times: 1 });
+  await page.getByRole('button', { name: /^Add to: Owners/ }).click();
+  await page.getByLabel(/^Owner /).fill('Ana');
+  await page.getByRole('heading', { name: 'Your form was changed in another window' }).waitFor();
+  await expect
+    .poll(() => page.getByRole('group').locator('strong').allTextContents())
+    .toEqual([...['Ana', 'Bo, Yes, id.pdf']]);
+});
+
+it('a file that the file service refuses is named as such, and not offered again', async () => {
+  const dataSchema = { properties: { plan: { type: 'string', format: 'file-urn', title: 'Plan' } } };
+  const answers = { 'POST files': { status: 400, body: { type: 'urn:formgate:problem:invalid-request' } } };
+  const { page } = await open({ definition: { ...simple, files: true, dataSchema }, answers });
+  await begin(page);
+  const file = { name: 'plan.exe', mimeType: 'application/pdf', buffer: Buffer.from('x') };
+  await page.locator('input[type=file]').setInputFiles(file);
+  await page.getByText('plan.exe is not accepted here. Choose another file').first().waitFor();
+  expect(await page.getByRole('button', { name: 'Send plan.exe again' }).count()).toBe(0);
+  await page.getByRole('button', { name: 'Go on without plan.exe' }).click();
+});
+
+it('a name that the service refuses is named at its field on the start page', async () => {
+  const errors = [{ pointer: '/name', detail: 'must have at most 200 characters' }];
+  const answers = { 'POST forms': { status: 400, body: { type: 'urn:formgate:problem:invalid-request', errors } } };
+  const { page } = await open({ definition: simple, answers }, { bypassCSP: true });
+  await page.getByLabel('Your email address').fill('ana@example.org');
+  await page.getByLabel('Your name').fill('x'.repeat(300));
+  await page.getByRole('button', { name: 'Start now' }).click();
+  await page.getByRole('link', { name: 'Check your answer for “Your name”' }).click();
+  await page.locator('#name:focus[aria-invalid=true]').waitFor();
+  expect(await faultsOf(page)).toEqual([]);
+});
+
 it('a form whose pages are all hidden says so, and can be sent or deleted', async () => {
   const rule = { effect: 'SHOW', condition: { scope: '#/properties/name', schema: { const: 'Ana' } } };
   const uiSchema = {

@@ -11,8 +11,11 @@ export interface Upload {
   /** True if the question takes several files. */
   readonly isMultiple: boolean;
   /** Why the file could not be sent; undefined while it is waiting or being sent. */
-  readonly failure?: 'tooLarge' | 'tooMany' | 'failed';
+  readonly failure?: Failure;
 }
+
+/** `refused`: the service does not accept this file, so it would fail again. */
+type Failure = 'tooLarge' | 'tooMany' | 'refused' | 'failed';
 
 interface UploadsOptions {
   /** Sends a file, and returns its URN. */
@@ -123,8 +126,9 @@ export class Uploads {
   }
 }
 
-function failureOf(cause: unknown): 'tooLarge' | 'tooMany' | 'failed' {
+function failureOf(cause: unknown): Failure {
   if (!(cause instanceof ApiProblem)) return 'failed';
   if (cause.type === 'too-many-files') return 'tooMany';
+  if (cause.status === 400) return 'refused';
   return cause.status === 413 ? 'tooLarge' : 'failed';
 }

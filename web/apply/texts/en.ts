@@ -172,6 +172,7 @@ export const english = {
     removed: (name: string) => `${name} was removed.`,
     tooLarge: (name: string) => `${name} is too large`,
     tooMany: (name: string) => `${name} was not sent. This form takes no more files`,
+    refused: (name: string) => `${name} is not accepted here. Choose another file`,
     failed: (name: string) => `${name} could not be sent. Try again`,
     running: (count: number) => `${count} file${count === 1 ? ' is' : 's are'} being sent. Keep this page open.`,
     again: (name: string) => `Send ${name} again`,

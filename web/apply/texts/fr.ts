@@ -178,6 +178,7 @@ export const french: EnglishTexts = {
     removed: (name) => `${name} a été retiré.`,
     tooLarge: (name) => `${name} est trop gros`,
     tooMany: (name) => `${name} n’a pas été envoyé. Ce formulaire n’accepte plus de fichiers`,
+    refused: (name) => `${name} n’est pas accepté ici. Choisissez un autre fichier`,
     failed: (name) => `${name} n’a pas pu être envoyé. Réessayez`,
     running: (count) => `Envoi de ${count} fichier${s(count)} en cours. Gardez cette page ouverte.`,
     again: (name) => `Envoyer ${name} encore une fois`,

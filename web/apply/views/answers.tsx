@@ -55,8 +55,14 @@ export function Answer({ field, given }: { field: Field; given?: unknown }) {
 export function plainText(value: unknown, words: { yes: string; no: string }, files: Record<string, string>): string {
   if (value === true) return words.yes;
   if (value === false) return words.no;
-  if (typeof value === 'object') return JSON.stringify(value);
-  return Object.entries(files).find(([, urn]) => urn === value)?.[0] ?? String(value);
+  if (value === null) return '';
+  // Only the page for conflicts shows an item of a list as one answer.
+  if (typeof value === 'object')
+    return Object.values(value)
+      .map((one) => plainText(one, words, files))
+      .join(', ');
+  const nameOf = (text: string) => Object.entries(files).find(([, urn]) => urn === text)?.[0] ?? text;
+  return String(value).split(';').map(nameOf).join(';');
 }
 
 /** Formats a time as the person entered it: in the time zone of the browser. */

@@ -21,44 +21,46 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
   const texts = textsOf(language);
   const [email, setEmail] = useState('');
   const [name, setName] = useState('');
-  const [error, setError] = useState<{ text: string; isField: boolean }>();
+  /** `field` is the id of the input that has the error. */
+  const [error, setError] = useState<{ text: string; field: 'email' | 'name' | undefined }>();
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
   const keyFor = useIdempotencyKey();
-  const fail = (text: string, isField: boolean) => {
-    setError({ text, isField });
+  const fail = (text: string, field?: 'email' | 'name') => {
+    setError({ text, field });
     setAttempt(attempt + 1);
   };
   const start = async (event: Event) => {
     event.preventDefault();
     const address = email.trim();
-    if (address === '') return fail(texts.start.noEmail, true);
-    if (!/^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(address)) return fail(texts.start.badEmail, true);
+    if (address === '') return fail(texts.start.noEmail, 'email');
+    if (!/^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(address)) return fail(texts.start.badEmail, 'email');
     if (isBusy) return;
     setBusy(true);
     try {
       const applicant = { email: address, ...(name.trim() !== '' && { name: name.trim() }), language };
       onStarted(await api.create(definition.id, applicant, keyFor(applicant)));
     } catch (cause) {
-      const isAddress = cause instanceof ApiProblem && cause.errors.some(({ pointer }) => pointer === '/email');
-      fail(isAddress ? texts.start.badEmail : problemText(cause, texts, texts.states.tooMany), isAddress);
+      const isAbout = (pointer: string) =>
+        cause instanceof ApiProblem && cause.errors.some((found) => found.pointer === pointer);
+      if (isAbout('/email')) fail(texts.start.badEmail, 'email');
+      else if (isAbout('/name')) fail(texts.errors.other(texts.start.name), 'name');
+      else fail(problemText(cause, texts, texts.states.tooMany));
     }
     setBusy(false);
   };
-  const fieldError = error?.isField ? error.text : undefined;
+  const errorOf = (field: string) => (error?.field === field ? error.text : undefined);
   return (
     <Page frame={frame} title={definition.name} pageKey="start" hasErrors={error !== undefined}>
       <ErrorSummary
         title={texts.problem}
         attempt={attempt}
-        items={error ? [{ text: error.text, target: error.isField ? 'email' : undefined }] : []}
+        items={error ? [{ text: error.text, target: error.field }] : []}
       />
       <Introduction definition={definition} language={language} />
       <form noValidate onSubmit={(event) => void start(event)}>
-        <EmailField value={email} set={setEmail} error={fieldError} language={language} />
-        <LabelledField id="name" label={texts.optional(texts.start.name)} errorPrefix={texts.problemAt}>
-          <input id="name" autocomplete="name" value={name} onInput={(event) => setName(event.currentTarget.value)} />
-        </LabelledField>
+        <EmailField value={email} set={setEmail} error={errorOf('email')} language={language} />
+        <NameField value={name} set={setName} error={errorOf('name')} language={language} />
         <LanguageChoice frame={frame} />
         <div class="buttons">
           <button type="submit" aria-disabled={isBusy}>
@@ -102,14 +104,14 @@ function Introduction({ definition, language }: { definition: Definition; langua
   );
 }
 
-interface EmailProps {
+interface InputProps {
   value: string;
   set(value: string): void;
   error: string | undefined;
   language: Language;
 }
 
-function EmailField({ value, set, error, language }: EmailProps) {
+function EmailField({ value, set, error, language }: InputProps) {
   const texts = textsOf(language);
   const parts = {
     id: 'email',
@@ -125,6 +127,22 @@ function EmailField({ value, set, error, language }: EmailProps) {
         type="email"
         autocomplete="email"
         spellcheck={false}
+        {...described(parts)}
+        value={value}
+        onInput={(event) => set(event.currentTarget.value)}
+      />
+    </LabelledField>
+  );
+}
+
+function NameField({ value, set, error, language }: InputProps) {
+  const texts = textsOf(language);
+  const parts = { id: 'name', label: texts.optional(texts.start.name), error, errorPrefix: texts.problemAt };
+  return (
+    <LabelledField {...parts}>
+      <input
+        id="name"
+        autocomplete="name"
         {...described(parts)}
         value={value}
         onInput={(event) => set(event.currentTarget.value)}
