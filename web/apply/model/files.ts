@@ -73,8 +73,8 @@ const without = (files: Record<string, string>, urns: readonly string[]) =>
   Object.fromEntries(Object.entries(files).filter(([, urn]) => !urns.includes(urn)));
 
 /**
- * Combines the files of two versions of a form, for the data that was merged from these versions. Both versions may have
- * given the same name to different files. A file that only one of them has is kept if an answer still names it.
+ * Combines the files of two versions of a form, for the data that was merged from these versions. Both may have given
+ * the same name to different files. A file that only one of them has is kept if an answer still names it.
  */
 export function mergedFiles(
   mine: Record<string, string>,

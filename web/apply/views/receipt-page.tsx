@@ -1,5 +1,5 @@
-// The receipt: shows the receipt number, and a copy of the answers to print. Nothing is left to save, but the answers stay
-// on the screen and behind the browser's buttons until the person closes the receipt.
+// The receipt: shows the receipt number, and a copy of the answers to print. Nothing is left to save, but the answers
+// stay on the screen and behind the browser's buttons until the person closes the receipt.
 import { useState } from 'preact/hooks';
 import type { Submission } from '../api.ts';
 import { useForm } from '../form-context.ts';

@@ -125,7 +125,7 @@ function redirectUriProblem(uri: string): string | undefined {
   return username === '' && password === '' ? undefined : 'must not contain credentials';
 }
 
-/** Returns what the token handler found wrong with redirect URIs; undefined if the request failed for another reason. */
+/** Returns the token handler's problem with redirect URIs; undefined if the request failed for another reason. */
 export function refusedRedirectUris({ errors }: ApiProblem, uris: readonly string[]): string | undefined {
   const found = errors.find(({ pointer }) => pointer.startsWith('/redirectUris'));
   const uri = uris[Number(found?.pointer.split('/')[2] ?? Number.NaN)];
