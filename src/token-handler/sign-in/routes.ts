@@ -65,11 +65,13 @@ export function authRoute(options: SignInOptions): Route {
       noteSignIn(response, { tenant: tenant.name });
       const client = await requireClient(options.catalog, tenant, params.clientId);
       noteSignIn(response, { client: client.name, checked: { tenantId: tenant.id, clientId: client.id } });
-      const { tenant: _, callbackUrl = fallbackOf(client, request), returnTo, ...asked } = query;
-      const problem =
-        query.callbackUrl === undefined ? addressProblem(callbackUrl) : callbackUrlProblem(callbackUrl, client.id);
+      const { tenant: _, callbackUrl: given = fallbackOf(client, request), returnTo, ...asked } = query;
+      const problem = query.callbackUrl === undefined ? addressProblem(given) : callbackUrlProblem(given, client.id);
       if (problem !== undefined) throw invalidRequest([{ pointer: '/query/callbackUrl', detail: problem }]);
       const registration = await requireRegistration(options, tenant, client);
+      // The `redirect_uri` must be identical in the token request, which sends a normalised URL (RFC 6749 section
+      // 4.1.3). Registered redirect URIs are normalised too.
+      const { href: callbackUrl } = new URL(given);
       const signIn = { tenantId: tenant.id, clientId: client.id, callbackUrl, returnTo, ...askedOf(asked) };
       response.redirect(302, await begin(options, { request, response, client, registration }, signIn));
     },

@@ -184,6 +184,22 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect([status, errorOf(text).type]).toEqual([409, 'urn:formgate:problem:registration-required']);
   });
 
+  it('accepts a callbackUrl in any spelling of its scheme and host', async () => {
+    const callbackUrl = `${world.site.replace('http:', 'HTTP:')}/token-handler/clients/web/callback`;
+    await world.signIn(browser, { start: world.authUrl({ callbackUrl }) });
+    expect((await world.sessions(browser)).status).toBe(200);
+  });
+
+  it('without callbackUrl omits the default port, which some proxies add to the Host header', async () => {
+    const url = new URL(world.authUrl({}, { clientId: 'old app' }));
+    url.searchParams.delete('callbackUrl');
+    const headers = { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'app.example.org:443' };
+    const { location } = await browser.request(url, { headers });
+    expect(location?.searchParams.get('redirect_uri')).toBe(
+      'https://app.example.org/token-handler/clients/old%20app/callback',
+    );
+  });
+
   it('without callbackUrl uses the path of authCallbackUrl on the host and protocol of the request', async () => {
     const url = new URL(world.authUrl({}, { clientId: 'old app' }));
     url.searchParams.delete('callbackUrl');

@@ -12,7 +12,7 @@ export function addressProblem(text: string): string | undefined {
   if (text.includes('#')) return 'must not have a fragment';
   if (authority.includes('@')) return 'must not contain credentials';
   if (text.includes('?')) return 'must not have a query';
-  // Checks the path as written, because the identity provider compares addresses without resolving `/x/../clients/…`.
+  // Checks the path as written, because the URL parser would resolve `/x/../clients/…` to another path.
   return /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(pathOf(text)) ? 'must not contain dot segments' : undefined;
 }
 
