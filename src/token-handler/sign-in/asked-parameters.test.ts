@@ -1,5 +1,5 @@
 // Tests silent sign-in, and the sign-in parameters that a frontend may pass on to the identity provider.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser, type SiteBrowser } from '../../../test/support/site-browser.ts';
@@ -127,6 +127,14 @@ describe('a sign-in', () => {
     const callback = await world.toCallback(other, location?.href);
     expect((await other.request(callback)).status).toBe(400);
     expect((await world.sessions(other)).status).toBe(401);
+  });
+
+  it('with max_age succeeds even if further pages of the identity provider take longer than max_age', async () => {
+    const callback = await world.toCallback(browser, world.authUrl({ max_age: '1' }));
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 30_000 });
+    expect((await browser.request(callback)).status).toBe(302);
+    expect((await world.sessions(browser)).status).toBe(200);
   });
 });
 

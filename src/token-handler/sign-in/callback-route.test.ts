@@ -44,7 +44,7 @@ describe('a callback with a code', () => {
     const { state } = begun;
     const { nonce, codeVerifier } = sent ?? {};
     expect(world.calls.redeemed).toStrictEqual([
-      [oidcRegistration, url, { state, nonce, codeVerifier, maxAge: undefined }],
+      [oidcRegistration, url, { state, nonce, codeVerifier, earliestAuthTime: undefined }],
     ]);
     expect(world.calls.opened).toEqual([
       {
@@ -73,10 +73,15 @@ describe('a callback with a code', () => {
     expect((await world.finish(await world.begin({ returnTo: '/here' }))).location).toBe(`${site}/here`);
   });
 
-  it('passes the max_age of the frontend on as a number', async () => {
-    await world.finish(await world.begin({ max_age: '0' }));
-    await world.finish(await world.begin({ max_age: '60' }));
-    expect(world.calls.redeemed.map(([, , { maxAge }]) => maxAge)).toEqual([0, 60]);
+  it('counts the max_age of the frontend from the start of the attempt', async () => {
+    const start = world.now;
+    for (const max_age of ['0', '60']) {
+      const begun = await world.begin({ max_age });
+      world.now += 120_000;
+      await world.finish(begun);
+      world.now = start;
+    }
+    expect(world.calls.redeemed.map(([, , { earliestAuthTime }]) => earliestAuthTime)).toEqual([start, start - 60_000]);
   });
 
   it('checks its rate limit, and HEAD does not redeem it', async () => {

@@ -59,11 +59,12 @@ export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-
  * - the requested `auth_time` is missing or too old
  */
 function isOfAnotherSignIn(failure: unknown): boolean {
+  if (failure instanceof IdTokenFault) return failure.rule === 'auth_time';
   // openid-client wraps the error of oauth4webapi. The cause of that error shows which values were compared.
   if (!(failure instanceof oidc.ClientError && failure.cause instanceof Error)) return false;
   const { message, cause } = failure.cause;
-  if (/"(?:nonce|auth_time)" .*claim missing$/.test(message)) return true;
-  return isObject(cause) && ('parameters' in cause || cause.claim === 'nonce' || cause.claim === 'auth_time');
+  if (/"nonce" .*claim missing$/.test(message)) return true;
+  return isObject(cause) && ('parameters' in cause || cause.claim === 'nonce');
 }
 
 /** Returns the problem for a failure to start a sign-in or to redeem its code. */

@@ -28,6 +28,8 @@ export interface ExpectedIdToken {
   code?: string | undefined;
   /** The subject of the person who signed in. Set only after a refresh. */
   sub?: string | undefined;
+  /** The earliest accepted `auth_time`, in milliseconds since 1970. Set only if the sign-in requested a `max_age`. */
+  earliestAuthTime?: number | undefined;
 }
 
 export type IdTokenClaims = JWTPayload & { sub: string };
@@ -35,7 +37,7 @@ export type IdTokenClaims = JWTPayload & { sub: string };
 /** Verifies the signature of a JWT with the keys of the expected issuer, and the claims that `options` names. */
 export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JWTVerifyResult>;
 
-/** Tolerated clock difference for `exp` and `nbf`, in seconds. */
+/** Tolerated clock difference for `exp`, `nbf` and `auth_time`, in seconds. */
 const leeway = 5;
 /**
  * Maximum age of an ID token in seconds. The identity provider has just issued the token, but its `iat` may be
@@ -50,6 +52,7 @@ const claimsSchema = z.looseObject({
   sub: z.string().min(1).max(255),
   iat: z.number(),
   azp: z.string().optional(),
+  auth_time: z.number().optional(),
   at_hash: z.string().optional(),
   c_hash: z.string().optional(),
 });
@@ -94,11 +97,15 @@ function kindProblem(type: string | undefined, payload: JWTPayload): string | un
 
 type Claims = z.infer<typeof claimsSchema>;
 
-function claimProblem({ sub, iat, azp }: Claims, aud: unknown, expected: ExpectedIdToken): string | undefined {
+function claimProblem(claims: Claims, aud: unknown, expected: ExpectedIdToken): string | undefined {
+  const { sub, iat, azp, auth_time: authTime = Number.NEGATIVE_INFINITY } = claims;
+  const { earliestAuthTime = Number.NEGATIVE_INFINITY } = expected;
   const now = expected.now.getTime() / 1_000;
   if (iat < now - oldest || iat > now + ahead) return 'iat';
   // OpenID Connect Core 1.0, section 3.1.3.7, rules 4 and 5: `azp` names the client to which the token was issued.
   if (azp === undefined ? Array.isArray(aud) && aud.length > 1 : azp !== expected.clientId) return 'azp';
+  // OpenID Connect Core 1.0, section 3.1.3.7, rule 13.
+  if (authTime < earliestAuthTime / 1_000 - leeway) return 'auth_time';
   // OpenID Connect Core 1.0, section 12.2: a refreshed ID token must have the same subject as the session.
   return expected.sub !== undefined && sub !== expected.sub ? 'sub' : undefined;
 }

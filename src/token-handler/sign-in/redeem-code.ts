@@ -21,10 +21,10 @@ export interface RedeemChecks {
   nonce: string;
   codeVerifier: string;
   /**
-   * The `max_age` of the authorization request. At most this many seconds may have passed since the person signed in at
-   * the identity provider.
+   * The earliest accepted time at which the person signed in at the identity provider, in milliseconds since 1970. Set
+   * only if the authorization request had a `max_age`.
    */
-  maxAge?: number | undefined;
+  earliestAuthTime?: number | undefined;
 }
 
 /**
@@ -36,13 +36,10 @@ export async function redeemCode(
   callback: URL,
   checks: RedeemChecks,
 ): Promise<{ tokens: TokenResponse; claims: IdTokenClaims }> {
-  const { state: expectedState, nonce: expectedNonce, codeVerifier: pkceCodeVerifier, maxAge } = checks;
+  const { state: expectedState, nonce: expectedNonce, codeVerifier: pkceCodeVerifier } = checks;
   try {
     const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
       ...{ expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true },
-      // Makes openid-client require `auth_time` in the ID token and compare it with `maxAge` (OpenID Connect Core 1.0,
-      // section 3.1.3.7, rule 13).
-      ...(maxAge !== undefined && { maxAge }),
     });
     if (areTokensTooLarge(tokens)) throw new TokensTooLarge();
     // The option `idTokenExpected` makes openid-client reject responses without an ID token.
@@ -53,6 +50,7 @@ export async function redeemCode(
       now: systemClock(),
       accessToken: tokens.access_token,
       code: callback.searchParams.get('code') ?? undefined,
+      earliestAuthTime: checks.earliestAuthTime,
     });
     return { tokens, claims };
   } catch (error) {

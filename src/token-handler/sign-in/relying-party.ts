@@ -11,7 +11,7 @@ import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/
 import type { AskedParameters } from './attempts.ts';
 import type { VerifyJwt } from './id-token.ts';
 import type { ProviderCache } from './provider-cache.ts';
-import { redeemCode } from './redeem-code.ts';
+import { type RedeemChecks, redeemCode } from './redeem-code.ts';
 import { createTokenRefresh, type OidcClient } from './token-refresh.ts';
 
 export interface Redeemed {
@@ -35,13 +35,12 @@ export interface RelyingParty {
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
   /**
    * Redeems the code of an authorization response. `callback` is the callbackUrl with the query of this response.
-   * `maxAge` is the requested `max_age`: at most this many seconds may have passed since the person signed in at the
-   * identity provider. Throws errors of openid-client, TokensTooLarge and IdTokenFault.
+   * Throws errors of openid-client, TokensTooLarge and IdTokenFault.
    */
   redeem(
     client: OidcClient,
     callback: URL,
-    checks: Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'> & { maxAge?: number | undefined },
+    checks: RedeemChecks,
   ): Promise<Redeemed>;
   /** Sends the refresh token, and returns the outcome. Never throws. */
   refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome>;

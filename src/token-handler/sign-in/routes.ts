@@ -180,14 +180,16 @@ interface Callback extends Beginning {
 /** Completes the sign-in, or starts it again. Returns the address to which the browser is redirected. */
 async function finish(options: SignInOptions, callback: Callback): Promise<string> {
   const { attempt, tenant, client, registration, error, iss, request, response } = callback;
-  const { callbackUrl, returnTo, asked } = attempt.signIn;
+  const { callbackUrl, returnTo } = attempt.signIn;
   if (attempt.isLate) return startAgain(options, callback);
   if (error !== undefined && iss === undefined) return handleError(options, callback, error);
   const url = new URL(callbackUrl);
   url.search = new URL(request.originalUrl, url.origin).search;
   const { nonce, codeVerifier } = attempt;
-  const maxAge = asked?.max_age === undefined ? undefined : Number(asked.max_age);
-  const checks = { state: url.searchParams.get('state') ?? '', nonce, codeVerifier, maxAge };
+  const checks = {
+    ...{ state: url.searchParams.get('state') ?? '', nonce, codeVerifier },
+    earliestAuthTime: earliestAuthTime(attempt),
+  };
   const begun = options.clock().getTime();
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
     // openid-client has already checked the issuer, which it does even for an error response (RFC 9207 section 2.4).
@@ -201,6 +203,15 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   await options.openSession({ tenant, client, oidcClientId, callbackUrl, redeemed, begun, landing }, request, response);
   options.outcomes.succeeded({ tenantId: tenant.id, clientId: client.id });
   return landing.url;
+}
+
+/**
+ * Returns the earliest accepted `auth_time`, in milliseconds since 1970, if the frontend asked for a `max_age`. The age
+ * counts at the start of the attempt (OpenID Connect Core 1.0, section 3.1.2.1): after the person has signed in, the
+ * identity provider may show further pages.
+ */
+function earliestAuthTime({ begun, signIn: { asked } }: Attempt): number | undefined {
+  return asked?.max_age === undefined ? undefined : begun - Number(asked.max_age) * 1_000;
 }
 
 /**
