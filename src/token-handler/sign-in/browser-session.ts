@@ -54,13 +54,7 @@ export function renewSession(request: Request): Promise<void> {
  * at the end of the response.
  */
 export async function saveSession(request: Request): Promise<void> {
-  try {
-    await completion((done) => request.session.save(done));
-  } catch (error) {
-    // Prevents express-session from setting a session cookie although the session's record was not saved.
-    Object.assign(request, { session: undefined });
-    throw error;
-  }
+  await completion((done) => request.session.save(done));
   // express-session does not notice the save of a session that `regenerate` made, and would save it again at the end of
   // the response: for the store's default lifetime, and even if the session has ended in the meantime.
   const { session: saved } = request;
@@ -69,6 +63,11 @@ export async function saveSession(request: Request): Promise<void> {
     return saved;
   };
   Object.defineProperty(saved, 'save', { value: save, configurable: true });
+}
+
+/** Prevents express-session from setting a session cookie, and from saving the session at the end of the response. */
+export function dropSession(request: Request): void {
+  Object.assign(request, { session: undefined });
 }
 
 /** Deletes the session's record and the browser's session cookie. */

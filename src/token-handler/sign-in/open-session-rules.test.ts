@@ -185,8 +185,7 @@ describe('a sign-in', () => {
       });
     await end({ sid: 's1' });
     const refused = await visit('/open');
-    expect([refused.status, refused.cookies['XSRF-TOKEN']]).toEqual([401, undefined]);
-    expect(await liveOf(pairOf(refused))).toBeUndefined();
+    expect([refused.status, refused.cookies]).toEqual([401, {}]);
     expect(await world.sessions.ofUser('urn:tenant:demo', 'ana')).toEqual([]);
     signedIn.begun = world.now + 1;
     expect((await visit('/open')).status).toBe(200);
@@ -203,11 +202,30 @@ describe('a sign-in', () => {
     expect(kept).toEqual([['web', 'HS256']]);
   });
 
-  it('fails without a cookie if the record cannot be stored', async () => {
-    world.store.records.set = () => Promise.reject(new Problem('unavailable'));
-    const failed = await visit('/open');
+  const away = () => Promise.reject(new Problem('unavailable'));
+  it.each<[string, () => void]>([
+    ['its record', () => Object.assign(world.store.records, { set: away })],
+    ['the algorithm of its ID token', () => Object.assign(world.store.marks, { raise: away })],
+    ['its index entries', () => Object.assign(world.store.index, { enter: away })],
+    ['its tokens', () => Object.assign(world.store.tokens, { start: away })],
+  ])('leaves no cookie, and neither the new session nor the one before, if %s cannot be stored', async (_what, fail) => {
+    const stored = new Set<string>();
+    const { set } = world.store.records;
+    world.store.records.set = (key, ...given) => set(stored.add(key) && key, ...given);
+    const cookie = pairOf(await visit('/open'));
+    fail();
+    const failed = await visit('/open', cookie);
     expect([failed.status, failed.cookies]).toEqual([503, {}]);
     expect(await world.sessions.ofUser('urn:tenant:demo', 'ana')).toEqual([]);
+    expect(await Promise.all([...stored].map(world.store.records.get))).toEqual([...stored].map(() => null));
+    expect(await world.store.tokens.count(world.now)).toBe(0);
+  });
+
+  it('fails with the first error if the store also fails to remove the session', async () => {
+    world.store.tokens.start = () => Promise.reject(new Problem('unavailable'));
+    world.store.tokens.end = () => Promise.reject(new Error('the store is away'));
+    const failed = await visit('/open');
+    expect([failed.status, failed.cookies]).toEqual([503, {}]);
   });
 });
 

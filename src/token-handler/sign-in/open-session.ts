@@ -14,7 +14,7 @@ import type { Landing } from '../sessions/records.ts';
 import { claimsOf, type Session, type SessionLimits, type SessionUser, tokenSetOf } from '../sessions/session.ts';
 import { noteSession } from '../sessions/session-audit.ts';
 import type { Sessions } from '../sessions/sessions.ts';
-import { renewSession, saveSession } from './browser-session.ts';
+import { dropSession, renewSession, saveSession } from './browser-session.ts';
 import type { Redeemed } from './relying-party.ts';
 
 export interface SessionOpenerOptions {
@@ -41,27 +41,36 @@ const mostLandings = 5;
 
 export function createSessionOpener(options: SessionOpenerOptions) {
   const { sessions, providerLogouts, clock, log } = options;
+
+  async function start(session: Session, { redeemed: { tokens }, begun }: SignedIn, now: number): Promise<void> {
+    const { alg = '' } = decodeProtectedHeader(tokens.id_token ?? '');
+    await providerLogouts.keepAlgorithm(session, alg);
+    await sessions.start(session, tokenSetOf(tokens, now));
+    if (await providerLogouts.hasEnded(session, begun))
+      throw new Problem('unauthenticated', 'The identity provider has ended this sign-in. Sign in again.');
+  }
+
   return async (signedIn: SignedIn, request: Request, response: Response): Promise<void> => {
     const before = request.session.signedIn;
     const { landings = [] } = request.session;
     await renewSession(request);
-    const now = clock().getTime();
-    const session = describeSession(signedIn, handleOf(request.sessionID), now, sessions.limits);
-    request.session.signedIn = session;
-    request.session.landings = [...landings, signedIn.landing].slice(-mostLandings);
-    await saveSession(request);
-    const { tokens } = signedIn.redeemed;
-    const { alg = '' } = decodeProtectedHeader(tokens.id_token ?? '');
-    await providerLogouts.keepAlgorithm(session, alg);
-    await sessions.start(session, tokenSetOf(tokens, now));
-    if (await providerLogouts.hasEnded(session, signedIn.begun)) {
-      await sessions.end(session);
-      throw new Problem('unauthenticated', 'The identity provider has ended this sign-in. Sign in again.');
-    }
     if (before) {
       // The browser's former session has already ended, because `renewSession` deleted its record. This call also
       // removes its tokens.
       await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
+    }
+    const now = clock().getTime();
+    const session = describeSession(signedIn, handleOf(request.sessionID), now, sessions.limits);
+    request.session.signedIn = session;
+    request.session.landings = [...landings, signedIn.landing].slice(-mostLandings);
+    try {
+      await saveSession(request);
+      await start(session, signedIn, now);
+    } catch (error) {
+      dropSession(request);
+      // If the store fails again, what it has stored is of no use without the cookie, and expires.
+      await sessions.end(session).catch(() => undefined);
+      throw error;
     }
     noteSession(response, session);
     issueCsrfCookie(response, session, request.secure);
