@@ -111,7 +111,7 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   return {
     about: { checks: healthChecks(tokenHandler), clock },
     clients: { ...administrator, ...clients, redirectUriRules: redirectUriRules(config), metrics },
-    signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
+    signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit },
     logout: { ...browsing, signOutLimit, invalidLogoutTokens, validLogoutTokens, log },
     sessions: {
       ...{ ...administrator, ...targets.guards, tenants, seenSession: seenSession(sessions), sessions },

@@ -82,7 +82,7 @@ function scriptedOptions(world: SignInRoutes, calls: Calls): SignInOptions {
   };
   const tenants = [signInTenant, otherTenant];
   return {
-    ...{ attempts, attemptCookies: createAttemptCookies('session', attempts), clock, tenantHeader: 'X-Tenant' },
+    ...{ attempts, attemptCookies: createAttemptCookies('session', attempts), tenantHeader: 'X-Tenant' },
     tenants: {
       byId: async (id) => tenants.find((tenant) => tenant.id === id),
       byName: async (name) => tenants.find((tenant) => tenant.name.toLowerCase() === name.toLowerCase()),
@@ -113,6 +113,7 @@ function scriptedOptions(world: SignInRoutes, calls: Calls): SignInOptions {
       name: 'browserSession',
       check: (request) => void Object.assign(request, { session: world.session }),
     },
+    providerLogouts: { time: async () => world.now },
     signInLimit: guard(calls, 'signInLimit'),
     cookieScheme: guard(calls, 'cookieScheme'),
   };

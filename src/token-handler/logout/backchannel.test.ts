@@ -21,6 +21,57 @@ beforeAll(async () => {
 });
 afterAll(() => platform.close());
 
+describe('a sign-in at one pod and a logout of the person at another', () => {
+  let world: SessionWorld;
+  let door: TokenDoor;
+  beforeAll(async () => {
+    door = await startTokenDoor(platform.access.url);
+    world = await startSessionWorld({ store: 'redis', platform, accessUrl: door.url });
+  });
+  afterAll(async () => {
+    await world.close();
+    await door.close();
+  });
+
+  /** Returns a function that sends a logout for `sub` to a pod whose clock differs by `skew` milliseconds. */
+  async function logoutAt(skew: number) {
+    const pod = await world.handler.startReplica({ clock: () => new Date(Date.now() + skew) });
+    onTestFinished(() => pod.close());
+    const [row] = await world.handler.rows<{ oidc_client_id: string }>(
+      'SELECT oidc_client_id FROM client_registrations',
+    );
+    return async (sub: unknown) => {
+      const claims = { typ: 'Logout', aud: row?.oidc_client_id, events: { [eventName]: {} }, ...unsaid, sub };
+      const token = await platform.access.foreignToken(claims as JWTPayload);
+      const url = `${pod.url}/token-handler/v1/clients/web/backchannel-logout`;
+      const { status } = await fetch(url, { method: 'POST', body: new URLSearchParams({ logout_token: token }) });
+      expect(status).toBe(200);
+    };
+  }
+  const subjectOf = (answer: string) => decodeJwt(JSON.parse(answer).id_token).sub;
+
+  it('opens no session if the person is logged out during the sign-in, although the clock of that pod is behind', async () => {
+    const logOut = await logoutAt(-4_000);
+    const browser = createSiteBrowser();
+    const callback = await world.toCallback(browser);
+    door.afterCodes((answer) => logOut(subjectOf(answer)));
+    expect((await browser.request(callback)).status).toBe(401);
+    expect((await world.sessions(browser)).status).toBe(401);
+  });
+
+  it('opens a session right after the logout, although the clock of that pod is ahead', async () => {
+    const logOut = await logoutAt(30_000);
+    let sub: unknown;
+    door.afterCodes(async (answer) => {
+      sub = subjectOf(answer);
+    });
+    await world.signIn();
+    await logOut(sub);
+    const { browser } = await world.signIn();
+    expect((await world.sessions(browser)).status).toBe(200);
+  });
+});
+
 describe.each(['redis', 'memory'] as const)('back-channel logout with sessions in %s', (store) => {
   let world: SessionWorld;
   let oidcClientId: string;

@@ -53,7 +53,7 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
       if (!(await isUsual(logout))) return 'other algorithm';
       // Sets this mark before `findSessions`. A concurrent sign-in therefore either sees the mark, or has already
       // stored its session, which `findSessions` then finds.
-      await marks.raise(endMark(logout), clock().getTime(), memory);
+      await marks.raise(endMark(logout), await marks.time(), memory);
       let ended = 0;
       for await (const found of findSessions(sessions, logout)) {
         const outcomes = await Promise.all(found.map(({ session }) => sessions.end(session)));
@@ -66,9 +66,11 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
     /** Remembers the algorithm of an ID token for as long as the session may last. */
     keepAlgorithm: (session: Session, algorithm: string) =>
       marks.raise(algorithmMark(session, algorithm), clock().getTime(), sessions.limits.maxAge),
+    /** Returns the time for `since` of `hasEnded`. Logouts are recorded with times of the same clock. */
+    time: () => marks.time(),
     /**
-     * True if a logout after `since` named this session. `since` is the time at which the token handler began to redeem
-     * the code, in milliseconds since 1970. An earlier logout must have named another session, because the identity
+     * True if a logout after `since` named this session. `since` is the `time` at which the token handler began to
+     * redeem the code. An earlier logout must have named another session, because the identity
      * provider redeems no code of a session that has ended.
      */
     async hasEnded({ tenantId, clientId, sid, user }: Session, since: number): Promise<boolean> {

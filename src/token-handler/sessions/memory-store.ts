@@ -153,6 +153,7 @@ function latestFirst([one, a]: [string, number], [other, b]: [string, number]): 
 function createMarks(now: () => number): Marks {
   const marks = new Expiring<number>(now);
   return {
+    time: async () => now(),
     async raise(name, value, milliseconds) {
       if ((marks.get(name) ?? Number.NEGATIVE_INFINITY) < value) marks.keep(name, value, now() + milliseconds);
     },

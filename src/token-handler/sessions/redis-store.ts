@@ -19,6 +19,8 @@ export function createRedisStore(redis: Redis, { idle }: { idle: number }): Sess
     tokens: createTokenStore(redis, idle),
     index: createIndex(redis),
     marks: {
+      // In a Redis Cluster, the key selects the node, so that all replicas read the same clock.
+      time: async () => Number(await redis.run(timeScript, [markKey('time')], [])),
       async raise(name, value, milliseconds) {
         await redis.run(raiseScript, [markKey(name)], [value, milliseconds]);
       },
@@ -197,6 +199,10 @@ const endScript = defineScript(`
 local live = redis.call('EXISTS', KEYS[1])
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 return live`);
+
+/** Returns the time of Redis. */
+const timeScript = defineScript(`${time}
+return time()`);
 
 /** Stores a value in a mark, unless the mark has an equal or greater value. KEYS: mark. ARGV: value, lifetime in ms. */
 const raiseScript = defineScript(`

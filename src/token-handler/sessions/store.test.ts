@@ -400,6 +400,12 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       await expect.poll(() => store.marks.value(name)).toBeUndefined();
     });
 
+    it('has its own clock', async () => {
+      const before = await store.marks.time();
+      expect(Math.abs(before - Date.now())).toBeLessThan(60_000);
+      await expect.poll(() => store.marks.time()).toBeGreaterThan(before);
+    });
+
     it('gives a mark to one of many callers, until it expires', async () => {
       const name = `claimed mark ${serial}`;
       const claims = await Promise.all(Array.from({ length: 5 }, () => store.marks.claim(name, 2_000)));

@@ -93,6 +93,8 @@ export interface SessionIndex {
 
 /** Named numbers that are stored for a limited time. */
 export interface Marks {
+  /** Returns the store's time in milliseconds since 1970. It is the same for all replicas, whose clocks may differ. */
+  time(): Promise<number>;
   /** Stores the value for `milliseconds`. Does nothing if an equal or greater value is already stored. */
   raise(name: string, value: number, milliseconds: number): Promise<void>;
   value(name: string): Promise<number | undefined>;

@@ -30,7 +30,7 @@ export interface SignedIn {
   oidcClientId: string;
   callbackUrl: string;
   redeemed: Redeemed;
-  /** Time at which the token handler began to redeem the code, in milliseconds since 1970. */
+  /** The `time` of ProviderLogouts when the token handler began to redeem the code. */
   begun: number;
   /** The attempt, and the page to which the attempt's callback will redirect. */
   landing: Landing;

@@ -2,7 +2,6 @@
 // response. They never redirect the browser to another origin just because a request names that origin.
 import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
-import type { Clock } from '../../service/clock.ts';
 import { anonymous, type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { dropAudit, noteAudit } from '../../service/operations/request-audit.ts';
@@ -10,6 +9,7 @@ import { type ClientCatalog, requireClient } from '../clients/catalog.ts';
 import type { Client } from '../clients/client.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
+import type { ProviderLogouts } from '../logout/provider-logouts.ts';
 import { noteSignIn, pageLanguage } from '../pages/failure-pages.ts';
 import { findTenant, type TenantLookup, tenantHeader } from '../sessions/guards.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -39,7 +39,7 @@ export interface SignInOptions {
   signInLimit: Guard;
   /** Guard that rejects requests over http if the session cookie requires https. */
   cookieScheme: Guard;
-  clock: Clock;
+  providerLogouts: Pick<ProviderLogouts, 'time'>;
 }
 
 export function authRoute(options: SignInOptions): Route {
@@ -190,7 +190,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
     ...{ state: url.searchParams.get('state') ?? '', nonce, codeVerifier },
     earliestAuthTime: earliestAuthTime(attempt),
   };
-  const begun = options.clock().getTime();
+  const begun = await options.providerLogouts.time();
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
     // openid-client has already checked the issuer, which it does even for an error response (RFC 9207 section 2.4).
     const refusal = authorizationError(failure);
