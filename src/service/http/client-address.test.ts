@@ -68,6 +68,37 @@ describe('a call of this process to itself', () => {
   });
 });
 
+describe('the host and the protocol', () => {
+  const seen = (proxies: number | string[], headers: Record<string, string>) => {
+    const request = { headers: { host: 'inner', ...headers }, socket: { remoteAddress: '10.0.0.1' } };
+    const { host, protocol } = createForwarded(proxies)(request as unknown as IncomingMessage);
+    return `${protocol}://${host}`;
+  };
+
+  it.each<[string, number | string[], Record<string, string>, string]>([
+    ['the only trusted proxy', 1, { host: 'evil, app', proto: 'https, http', for: '192.0.2.7' }, 'http://app'],
+    [
+      'the outer one of two',
+      2,
+      { host: 'evil, app, b', proto: 'http, https, http', for: '192.0.2.7, c' },
+      'https://app',
+    ],
+    ['the outer one, if only it has set them', 2, { host: 'app', proto: 'https', for: '192.0.2.7, c' }, 'https://app'],
+    ['a proxy that sets no address', 1, { host: 'evil, app', proto: 'http, https' }, 'https://app'],
+    [
+      'the outermost proxy of a trusted network',
+      ['10.0.0.0/8'],
+      { host: 'evil, app, b', proto: 'http, https, http', for: '10.1.1.1, 192.0.2.7, 10.0.0.2' },
+      'https://app',
+    ],
+    ['no proxy, if the peer is not trusted', 0, { host: 'evil', proto: 'https', for: '192.0.2.7' }, 'http://inner'],
+    ['no proxy, if the headers are empty', 1, { host: '', proto: ' , ', for: '192.0.2.7' }, 'http://inner'],
+  ])('are those that %s saw, although a client may send these headers too', (_which, proxies, sent, expected) => {
+    const headers = Object.fromEntries(Object.entries(sent).map(([name, value]) => [`x-forwarded-${name}`, value]));
+    expect(seen(proxies, headers)).toBe(expected);
+  });
+});
+
 describe('a list of trusted proxies', () => {
   it.each([
     ['loopback', '127.3.2.1', true],

@@ -1,6 +1,7 @@
 // Finds the address of the client of a request, and the host and protocol that the client used. Like Express, this
 // module reads only those X-Forwarded-* headers that trusted proxies wrote (TRUSTED_PROXIES). The client's address is
-// the rightmost address in X-Forwarded-For that does not belong to a trusted proxy.
+// the rightmost address in X-Forwarded-For that does not belong to a trusted proxy. The host and the protocol are those
+// that the outermost trusted proxy saw.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 import { isOwnCall } from './own-calls.ts';
@@ -117,36 +118,49 @@ export function createForwarded(proxies: TrustedProxies): (request: IncomingMess
   return (request) => {
     const { headers, socket } = request;
     const protocol = 'encrypted' in socket ? 'https' : 'http';
+    const { address, proxies: trusted } = clientOf(request, trust);
     return {
-      address: addressOf(clientAddress(request, trust)) ?? 'unknown',
-      host: fromProxy(request, 'x-forwarded-host', trust) ?? headers.host,
-      protocol: fromProxy(request, 'x-forwarded-proto', trust) ?? protocol,
+      address: addressOf(address) ?? 'unknown',
+      host: seenBy(trusted, headers['x-forwarded-host']) ?? headers.host,
+      protocol: seenBy(trusted, headers['x-forwarded-proto']) ?? protocol,
     };
   };
 }
 
 /**
- * Returns the rightmost address of X-Forwarded-For that does not belong to a trusted proxy. A call of this process to
- * itself passes on the address that it has found in this way.
+ * Returns the rightmost address of X-Forwarded-For that does not belong to a trusted proxy, and the number of trusted
+ * proxies on the way to this process. A call of this process to itself passes on the address that it has found in this
+ * way.
  */
-function clientAddress({ headers, socket }: IncomingMessage, trust: Trust): string {
+function clientOf({ headers, socket }: IncomingMessage, trust: Trust): { address: string; proxies: number } {
   let address = socket.remoteAddress ?? '';
-  const list = headers['x-forwarded-for'];
-  if (list === undefined) return address;
-  const written = String(list)
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
-  if (isOwnCall({ headers })) return written.pop() ?? address;
-  for (let hop = 0; written.length > 0 && trust(address, hop); hop += 1) address = written.pop() as string;
-  return address;
+  const written = valuesOf(headers['x-forwarded-for']);
+  if (isOwnCall({ headers })) return { address: written.pop() ?? address, proxies: trust(address, 0) ? 1 : 0 };
+  let proxies = 0;
+  while (trust(address, proxies)) {
+    proxies += 1;
+    const next = written.pop();
+    if (next === undefined) break;
+    address = next;
+  }
+  return { address, proxies };
 }
 
 /**
- * Returns the first value of a header that the nearest proxy has set. Returns undefined if that proxy is not trusted.
+ * Returns the value of a header that the outermost of the trusted proxies has set. If a proxy appends its value to the
+ * values that it has received, the values before that one come from the client. Returns undefined if there is no value
+ * of a trusted proxy.
  */
-function fromProxy({ headers, socket }: IncomingMessage, name: string, trust: Trust): string | undefined {
-  const value = headers[name];
-  if (value === undefined || !trust(socket.remoteAddress ?? '', 0)) return undefined;
-  return String(value).split(',')[0]?.trim() || undefined;
+function seenBy(proxies: number, header: string | string[] | undefined): string | undefined {
+  if (proxies === 0) return undefined;
+  const values = valuesOf(header);
+  return values.at(-proxies) ?? values[0];
+}
+
+function valuesOf(header: string | string[] | undefined): string[] {
+  if (header === undefined) return [];
+  return String(header)
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
 }
