@@ -38,6 +38,8 @@ export interface MemorySessions {
   presented: string[];
   /** Stands in for the client registry: returns the client's registration. */
   find(): Promise<Registration | undefined>;
+  /** The issuer that the operator has mapped to the tenant, if any. */
+  mappedIssuer: string | undefined;
   log: CapturedLog;
   metrics: Metrics;
   open(changes?: { session?: Partial<Session>; tokens?: Partial<TokenSet> }): Promise<Visitor>;
@@ -72,6 +74,7 @@ export function createMemorySessions(options: MemorySessionsOptions = {}): Memor
   const sessions = new Sessions({
     ...{ store, keys: memoryKeys, limits, cookieName, clock, log: log.log, metrics },
     refreshConcurrency: options.concurrency ?? 4,
+    addresses: { mappedIssuer: () => world.mappedIssuer },
     registrations: { find: () => world.find() },
     relyingParty: {
       async refresh(_client, refreshToken) {
@@ -82,7 +85,7 @@ export function createMemorySessions(options: MemorySessionsOptions = {}): Memor
   });
   let serial = 0;
   const world: MemorySessions = {
-    ...{ sessions, store, log, metrics, now: Date.now(), presented: [] },
+    ...{ sessions, store, log, metrics, now: Date.now(), presented: [], mappedIssuer: undefined },
     refresh: () => ({
       kind: 'refreshed',
       response: { access_token: `new ${world.presented.length}`, expires_in: 300 },

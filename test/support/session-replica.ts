@@ -132,7 +132,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
   };
   const registration = { realm: 'demo', oidcClientId: replicaClient.clientId, clientSecret: replicaClient.secret };
   const sessions = new Sessions({
-    ...{ store, keys: ring, limits, cookieName, clock, log, metrics },
+    ...{ store, keys: ring, limits, cookieName, clock, log, metrics, addresses },
     refreshConcurrency: options.concurrency ?? 8,
     registrations: { find: async () => registration as Registration },
     relyingParty: { refresh },

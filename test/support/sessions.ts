@@ -159,6 +159,7 @@ function createInspector({ url }: TestRedis, handler: TestTokenHandler) {
   const sessions = new Sessions({
     ...{ store, keys, limits, cookieName, log, metrics, refreshConcurrency: 1, clock: () => new Date() },
     ...{ registrations: { find: unused }, relyingParty: { refresh: unused } },
+    addresses: { mappedIssuer: handler.config.TENANT_ISSUERS.issuerOf },
   });
   return { sessions, store, redis };
 }

@@ -1,11 +1,11 @@
 // The store of express-session: connect-redis with a client that encrypts records. The key of a record contains only a
 // digest of the id in the cookie, so a copy of the store is not enough to use a session. A record contains no tokens.
 import { RedisStore } from 'connect-redis';
-import type { Store } from 'express-session';
+import type { SessionData, Store } from 'express-session';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { handleOf } from './cookies.ts';
-import { recordContext, recordKey, type Session as SignedInSession } from './session.ts';
-import type { RecordClient } from './store.ts';
+import { recordContext, recordKey, type Session as SignedInSession, type TokenSet } from './session.ts';
+import type { RecordClient, StoredSession } from './store.ts';
 
 declare module 'express-session' {
   interface SessionData {
@@ -49,4 +49,24 @@ export function createRecords(client: RecordClient, keys: KeyRing, maxAge: numbe
     // express-session must not extend sessions. Only the token store does.
     disableTouch: true,
   });
+}
+
+const tokensContext = (handle: string) => `tokens of session ${handle}`;
+
+export function sealTokens(keys: KeyRing, handle: string, tokens: TokenSet): string {
+  return keys.seal(JSON.stringify(tokens), tokensContext(handle));
+}
+
+/**
+ * Decrypts a session. Returns undefined if the key that encrypted its tokens or its record was removed from the key
+ * ring. The session then counts as ended.
+ */
+export function openStored(keys: KeyRing, handle: string, { record, tokens }: StoredSession) {
+  try {
+    const { signedIn }: SessionData = JSON.parse(keys.open(record, recordContext(handle)));
+    const set: TokenSet = JSON.parse(keys.open(tokens.sealed, tokensContext(handle)));
+    return { signedIn, tokens: set };
+  } catch {
+    return undefined;
+  }
 }

@@ -25,6 +25,8 @@ export interface Session {
   core: boolean;
   /** Id of the OAuth client to which the tokens were issued. Only that client can refresh the tokens. */
   oidcClientId: string;
+  /** `issuer` of the registration at the sign-in. Absent in sessions of older versions. */
+  issuer?: string | null;
   user: SessionUser;
   /** Origin of the callbackUrl: the site on which the person signed in. */
   site: string;

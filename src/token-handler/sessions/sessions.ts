@@ -2,13 +2,14 @@
 // store has its record and its tokens, if neither has expired, and if the key ring can decrypt both. Sessions stay in a
 // cache until the store reports a change, so most requests need no round trip.
 import type { IncomingMessage } from 'node:http';
-import type { SessionData, Store } from 'express-session';
+import type { Store } from 'express-session';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
+import type { ProviderAddresses } from '../provider-addresses.ts';
 import { createSessionCookie, type SessionCookie } from './cookies.ts';
 import { EndWatch } from './end-watch.ts';
-import { createRecords } from './records.ts';
+import { createRecords, openStored, sealTokens } from './records.ts';
 import { Refresher, type RefresherOptions } from './refresh.ts';
 import {
   expiryOf,
@@ -17,7 +18,6 @@ import {
   isRefreshDue,
   isUsable,
   type LiveSession,
-  recordContext,
   type Session,
   type SessionLimits,
   type TokenSet,
@@ -34,6 +34,7 @@ export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'to
   keys: KeyRing;
   limits: SessionLimits;
   cookieName: string;
+  addresses: Pick<ProviderAddresses, 'mappedIssuer'>;
 }
 
 /** Milliseconds that a sign-in may take between writing the index entries and starting the session. */
@@ -48,6 +49,7 @@ export class Sessions {
   readonly #store: SessionStore;
   readonly #keys: KeyRing;
   readonly #clock: Clock;
+  readonly #addresses: SessionsOptions['addresses'];
   readonly #cache = new LRUCache<string, FoundSession>(sessionCacheLimits);
   /** The latest running read of each session. A change to the session drops this read, so its result is not cached. */
   readonly #reads = new Map<string, symbol>();
@@ -59,7 +61,7 @@ export class Sessions {
   readonly #lists: SessionLists;
   readonly #caps: SessionCaps;
 
-  constructor({ store, keys, limits, cookieName, ...options }: SessionsOptions) {
+  constructor({ store, keys, limits, cookieName, addresses, ...options }: SessionsOptions) {
     this.cookie = createSessionCookie(cookieName, keys);
     this.records = createRecords(store.records, keys, limits.maxAge);
     this.marks = store.marks;
@@ -67,6 +69,7 @@ export class Sessions {
     this.#store = store;
     this.#keys = keys;
     this.#clock = options.clock;
+    this.#addresses = addresses;
     // A recorded request makes all replicas drop the session from their caches, so only one per interval is recorded.
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
@@ -181,10 +184,7 @@ export class Sessions {
   }
 
   seal(session: Session, tokens: TokenSet): SealedTokens {
-    return {
-      sealed: this.#keys.seal(JSON.stringify(tokens), tokensContext(session.handle)),
-      limit: hardLimit(session, tokens),
-    };
+    return { sealed: sealTokens(this.#keys, session.handle, tokens), limit: hardLimit(session, tokens) };
   }
 
   async close(): Promise<void> {
@@ -195,17 +195,10 @@ export class Sessions {
   async #load(handle: string): Promise<FoundSession | undefined> {
     const stored = await this.#store.tokens.load(handle);
     if (!stored) return undefined;
-    const { sealed, ...state } = stored.tokens;
-    let record: SessionData;
-    let tokens: TokenSet;
-    try {
-      record = JSON.parse(this.#keys.open(stored.record, recordContext(handle)));
-      tokens = JSON.parse(this.#keys.open(sealed, tokensContext(handle)));
-    } catch {
-      // A session counts as ended if the key that encrypted its tokens or its record was removed from the key ring.
-      return undefined;
-    }
-    const { signedIn } = record;
+    const { sealed: _sealed, ...state } = stored.tokens;
+    const opened = openStored(this.#keys, handle, stored);
+    if (!opened) return undefined;
+    const { tokens, signedIn } = opened;
     if (signedIn?.handle !== handle || signedIn.created < (this.limits.validFrom ?? 0)) return undefined;
     const session = { ...signedIn, user: { ...signedIn.user, roles: tokens.roles } };
     const found: FoundSession = {
@@ -234,7 +227,10 @@ export class Sessions {
     }
   }
 
-  #isAlive({ state }: FoundSession): boolean {
+  #isAlive({ session: { realm, issuer }, state }: FoundSession): boolean {
+    // Subjects and session ids are unique within an issuer only (OpenID Connect Core 1.0, section 2). Tokens of a former
+    // identity provider must not be sent to the current one.
+    if (issuer !== undefined && issuer !== (this.#addresses.mappedIssuer(realm) ?? null)) return false;
     return this.#now() < expiryOf(state, this.limits.idle);
   }
 
@@ -242,5 +238,3 @@ export class Sessions {
     return this.#clock().getTime();
   }
 }
-
-const tokensContext = (handle: string) => `tokens of session ${handle}`;

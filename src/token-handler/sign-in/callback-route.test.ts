@@ -48,7 +48,7 @@ describe('a callback with a code', () => {
     ]);
     expect(world.calls.opened).toEqual([
       {
-        ...{ tenant: signInTenant, client: world.client, oidcClientId: 'oidc-web', callbackUrl: signInCallback },
+        ...{ tenant: signInTenant, client: world.client, registration: oidcRegistration, callbackUrl: signInCallback },
         redeemed: { tokens: { access_token: 'a token' }, claims: { sub: 'ana' } },
         begun: world.now,
         landing: { attempt: attemptId(state), url: `${site}/here?x=1` },
@@ -245,6 +245,6 @@ describe('a callback whose sign-in has lost its ground', () => {
     world.options.registrations.find = async () => newer as never;
     await world.finish(begun);
     expect(world.calls.redeemed[0]?.[0]).toBe(newer);
-    expect(world.calls.opened[0]?.oidcClientId).toBe('newer');
+    expect(world.calls.opened[0]?.registration).toBe(newer);
   });
 });

@@ -68,7 +68,7 @@ beforeEach(async () => {
   signedIn = {
     tenant: { id: 'urn:tenant:demo', name: 'Demo', realm: 'demo' },
     client: { id: 'web', core: false } as Client,
-    oidcClientId: 'oidc-web',
+    registration: { oidcClientId: 'oidc-web', issuer: null },
     callbackUrl: 'https://app.example.org/token-handler/clients/web/callback',
     redeemed: {
       claims: { sub: 'ana', name: 'Ana Ares', sid: 's1' },
@@ -106,7 +106,7 @@ describe('a sign-in', () => {
     const { csrfSecret, ...session } = (live as FoundSession).session;
     expect(session).toEqual({
       ...{ handle: expect.any(String), tenantId: 'urn:tenant:demo', tenantName: 'Demo', realm: 'demo' },
-      ...{ clientId: 'web', core: false, oidcClientId: 'oidc-web', sid: 's1' },
+      ...{ clientId: 'web', core: false, oidcClientId: 'oidc-web', issuer: null, sid: 's1' },
       ...{ user: { id: 'ana', name: 'Ana Ares', roles: [] }, site: 'https://app.example.org' },
       ...{ callbackUrl: signedIn.callbackUrl, created: world.now, absoluteExpiry: world.now + 12 * hour },
     });
@@ -208,18 +208,21 @@ describe('a sign-in', () => {
     ['the algorithm of its ID token', () => Object.assign(world.store.marks, { raise: away })],
     ['its index entries', () => Object.assign(world.store.index, { enter: away })],
     ['its tokens', () => Object.assign(world.store.tokens, { start: away })],
-  ])('leaves no cookie, and neither the new session nor the one before, if %s cannot be stored', async (_what, fail) => {
-    const stored = new Set<string>();
-    const { set } = world.store.records;
-    world.store.records.set = (key, ...given) => set(stored.add(key) && key, ...given);
-    const cookie = pairOf(await visit('/open'));
-    fail();
-    const failed = await visit('/open', cookie);
-    expect([failed.status, failed.cookies]).toEqual([503, {}]);
-    expect(await world.sessions.ofUser('urn:tenant:demo', 'ana')).toEqual([]);
-    expect(await Promise.all([...stored].map(world.store.records.get))).toEqual([...stored].map(() => null));
-    expect(await world.store.tokens.count(world.now)).toBe(0);
-  });
+  ])(
+    'leaves no cookie, and neither the new session nor the one before, if %s cannot be stored',
+    async (_what, fail) => {
+      const stored = new Set<string>();
+      const { set } = world.store.records;
+      world.store.records.set = (key, ...given) => set(stored.add(key) && key, ...given);
+      const cookie = pairOf(await visit('/open'));
+      fail();
+      const failed = await visit('/open', cookie);
+      expect([failed.status, failed.cookies]).toEqual([503, {}]);
+      expect(await world.sessions.ofUser('urn:tenant:demo', 'ana')).toEqual([]);
+      expect(await Promise.all([...stored].map(world.store.records.get))).toEqual([...stored].map(() => null));
+      expect(await world.store.tokens.count(world.now)).toBe(0);
+    },
+  );
 
   it('fails with the first error if the store also fails to remove the session', async () => {
     world.store.tokens.start = () => Promise.reject(new Problem('unavailable'));

@@ -8,6 +8,7 @@ import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Client } from '../clients/client.ts';
+import type { Registration } from '../clients/registration.ts';
 import type { ProviderLogouts } from '../logout/provider-logouts.ts';
 import { handleOf, issueCsrfCookie } from '../sessions/cookies.ts';
 import type { Landing } from '../sessions/records.ts';
@@ -27,7 +28,7 @@ export interface SessionOpenerOptions {
 export interface SignedIn {
   tenant: Tenant;
   client: Client;
-  oidcClientId: string;
+  registration: Pick<Registration, 'oidcClientId' | 'issuer'>;
   callbackUrl: string;
   redeemed: Redeemed;
   /** The `time` of ProviderLogouts when the token handler began to redeem the code. */
@@ -78,7 +79,7 @@ export function createSessionOpener(options: SessionOpenerOptions) {
 }
 
 function describeSession(
-  { tenant, client, oidcClientId, callbackUrl, redeemed }: SignedIn,
+  { tenant, client, registration: { oidcClientId, issuer }, callbackUrl, redeemed }: SignedIn,
   handle: string,
   now: number,
   limits: SessionLimits,
@@ -94,6 +95,7 @@ function describeSession(
     clientId: client.id,
     core: client.core,
     oidcClientId,
+    issuer,
     user: describePerson(claims, accessClaims),
     site: new URL(callbackUrl).origin,
     callbackUrl,

@@ -116,7 +116,7 @@ describe('a code', () => {
 
   it('gives an ID token with the time of the authentication if a greatest age was requested', async () => {
     const recent = { auth_time: now() - 30 };
-    const within = (seconds: number): Given['checks'] => ({ earliestAuthTime: (now() - seconds) * 1_000 });
+    const within = (seconds: number) => ({ earliestAuthTime: (now() - seconds) * 1_000 });
     await expect(redeem({ claims: recent, checks: within(60) })).resolves.toBeDefined();
     await expect(redeem({ claims: { auth_time: now() - 600 } })).resolves.toBeDefined();
     expect(await judge({ claims: { auth_time: now() - 600 }, checks: within(60) })).toEqual([

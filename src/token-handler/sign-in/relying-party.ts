@@ -37,11 +37,7 @@ export interface RelyingParty {
    * Redeems the code of an authorization response. `callback` is the callbackUrl with the query of this response.
    * Throws errors of openid-client, TokensTooLarge and IdTokenFault.
    */
-  redeem(
-    client: OidcClient,
-    callback: URL,
-    checks: RedeemChecks,
-  ): Promise<Redeemed>;
+  redeem(client: OidcClient, callback: URL, checks: RedeemChecks): Promise<Redeemed>;
   /** Sends the refresh token, and returns the outcome. Never throws. */
   refresh(client: OidcClient, refreshToken: string, original: OriginalTokens): Promise<RefreshOutcome>;
   /** Returns the URL for RP-Initiated Logout 1.0, or undefined if the identity provider has no end-session endpoint. */

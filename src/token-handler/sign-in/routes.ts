@@ -198,9 +198,8 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
     return refusal;
   });
   if (typeof redeemed === 'string') return handleError(options, callback, redeemed);
-  const { oidcClientId } = registration;
   const landing = { attempt: attempt.id, url: landingUrl(url.origin, returnTo ?? client.successRedirectUrl) };
-  await options.openSession({ tenant, client, oidcClientId, callbackUrl, redeemed, begun, landing }, request, response);
+  await options.openSession({ tenant, client, registration, callbackUrl, redeemed, begun, landing }, request, response);
   options.outcomes.succeeded({ tenantId: tenant.id, clientId: client.id });
   return landing.url;
 }

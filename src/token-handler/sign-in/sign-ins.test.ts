@@ -38,7 +38,8 @@ beforeEach(async () => {
         const tokens = { access_token: 'access', expires_in: 300, id_token: await sign({ sub: 'ana' }) };
         await signIns.openSession(
           {
-            ...{ tenant, client: { id: 'web', core: false } as Client, oidcClientId: 'oidc-web', callbackUrl },
+            ...{ tenant, client: { id: 'web', core: false } as Client, callbackUrl },
+            registration: { oidcClientId: 'oidc-web', issuer: null },
             ...{ redeemed: { claims: { sub: 'ana', sid: 's1' }, tokens }, begun: world.now },
             landing: { attempt: 'attempt', url: 'https://app.example.org/' },
           },
