@@ -27,7 +27,7 @@ async function failureOf(respond: RequestListener, timeoutMs = 300): Promise<unk
 
 async function callAt(port: number, timeoutMs = patient): Promise<unknown> {
   api = createFormApi({
-    baseUrl: () => `http://127.0.0.1:${port}`,
+    ownUrl: () => `http://127.0.0.1:${port}`,
     account: { token: async () => 'token', renew: async (token) => token },
     log: captureLog().log,
     metrics: createMetrics(),

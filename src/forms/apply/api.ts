@@ -54,8 +54,10 @@ export interface FormApi {
 }
 
 export interface FormApiOptions {
-  /** Base URL of the form service, without a trailing slash. */
-  baseUrl(): string;
+  /** Base URL of another form service to call, without a trailing slash. By default, calls go to this process. */
+  apiUrl?: string | undefined;
+  /** Returns the URL of this process. */
+  ownUrl(): string;
   account: TokenSource;
   log: Logger;
   metrics: Pick<Metrics, 'dependencyFailures'>;
@@ -66,8 +68,10 @@ export interface FormApiOptions {
   timeoutMs: number;
 }
 
-export function createFormApi({ baseUrl, account, log, metrics, timeoutMs }: FormApiOptions): FormApi {
+export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs }: FormApiOptions): FormApi {
   const agent = new HttpAgent();
+  // Another process must not get the secret by which this process recognises its own calls.
+  const added = apiUrl === undefined ? ownCallHeaders : {};
 
   function fail(kind: string, slug: ProblemSlug, detail: string, cause?: unknown): Problem {
     metrics.dependencyFailures.inc({ dependency: 'form-api', kind });
@@ -80,13 +84,13 @@ export function createFormApi({ baseUrl, account, log, metrics, timeoutMs }: For
 
   async function send(call: ApiCall, token: string | undefined): Promise<ApiAnswer & { problem: unknown }> {
     const { method, path, tenantId, body } = call;
-    const url = `${baseUrl()}/form/v1${path}?tenantId=${encodeURIComponent(tenantId)}`;
+    const url = `${apiUrl ?? ownUrl()}/form/v1${path}?tenantId=${encodeURIComponent(tenantId)}`;
     const signal = AbortSignal.timeout(timeoutMs);
     try {
       const options: Dispatcher.RequestOptions = {
         method,
         path: '',
-        headers: headersOf(call, token),
+        headers: { ...headersOf(call, token), ...added },
         body: body ?? null,
         signal,
       };
@@ -134,7 +138,6 @@ function headersOf({ headers = {}, body, context }: ApiCall, token: string | und
     // address of the applicant's browser.
     'x-forwarded-for': forwarded.address === 'unknown' ? undefined : forwarded.address,
     ...scopeHeaders(scope),
-    ...ownCallHeaders,
   };
   return Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined));
 }

@@ -60,8 +60,8 @@ export function createIntakeApplication(options: IntakeApplicationOptions): Inta
   if (clientId === undefined || clientSecret === undefined || ring === undefined) return undefined;
   const keys = createKeyRing(ring);
   const account = platform.accountOf(clientId, clientSecret);
-  const baseUrl = () => config.APPLY_API_URL ?? ownUrl();
-  const api = createFormApi({ baseUrl, account, log, metrics, timeoutMs: longestCall });
+  const address = { apiUrl: config.APPLY_API_URL, ownUrl };
+  const api = createFormApi({ ...address, account, log, metrics, timeoutMs: longestCall });
   const cookies = createApplyCookies({ keys, clock });
   const limits = createRateLimits({ log, clock, metrics });
   const publicUrl = config.PUBLIC_URL;

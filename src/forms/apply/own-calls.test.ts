@@ -1,8 +1,12 @@
-// Tests that the form service counts calls of the intake application for the applicant, whatever proxies are trusted.
+// Tests that the form service counts calls of the intake application for the applicant, whatever proxies are trusted,
+// and that another process cannot learn how it recognises these calls.
 
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { findFreePort } from '../../../dev/listen.ts';
 import { startTestApply, type TestApply } from '../../../test/support/apply.ts';
+import { startHttpTap } from '../../../test/support/http-tap.ts';
+import { ownCallHeaders } from '../../service/http/own-calls.ts';
 
 const limit = 5;
 let apply: TestApply;
@@ -27,4 +31,16 @@ it('a person who asks for many registers uses up only their own limit', async ()
   expect(statuses).toEqual([...Array.from({ length: limit }, () => 404), 429]);
   expect(await read('192.0.2.2', 'invented')).toBe(404);
   await agent.close();
+});
+
+it('a form service at APPLY_API_URL does not get the secret by which this process recognises its own calls', async () => {
+  const port = await findFreePort();
+  const tap = await startHttpTap(`http://127.0.0.1:${port}`);
+  onTestFinished(() => tap.close());
+  const other = await startTestApply({ env: () => ({ PORT: String(port), APPLY_API_URL: tap.url }) });
+  onTestFinished(() => other.close());
+  await other.browser().start();
+  expect(tap.exchanges).not.toEqual([]);
+  const [secret] = Object.values(ownCallHeaders);
+  expect(JSON.stringify(tap.exchanges)).not.toContain(secret);
 });
