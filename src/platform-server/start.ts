@@ -187,7 +187,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
     },
     notifications: {
       ...{ bearer: bearerOf('notification-service'), tenant: callTenant(tenants), urns },
-      ...{ typesOf, senderOf, sendMail: mailer.send },
+      ...{ typesOf, senderOf, sendMail: mailer.send, log },
       subscribers: storeOf(createSubscriberStore, tenantPool.of),
       pendingNotices: (tenant, id) => base.behaviour.pendingNotices(tenantPool.of(tenant))(tenant, id),
       codeChannels: base.behaviour.codeChannels,

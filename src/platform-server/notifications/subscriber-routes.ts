@@ -5,6 +5,7 @@ import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import type { LocalRateLimiter } from '../../service/limits/rate-limit.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { Urns } from '../../service/urn.ts';
 import { type Mail, MailError } from '../mail.ts';
 import { tenantKey } from '../tenant-key.ts';
@@ -33,6 +34,7 @@ export interface SubscriberRouteOptions {
     issue(tenant: string, to: CodeAddress): Promise<{ code: string; withdraw(): Promise<void> }>;
     check(tenant: string, at: CodeAddress, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
   };
+  log: Logger;
   /** Limits the codes of an address. */
   codeLimit: LocalRateLimiter;
   /** Throws Problem `busy` if too many mails of the tenant are being sent. */
@@ -144,7 +146,7 @@ interface CodeText {
 }
 
 async function sendCode(
-  { codes, codeLimit, sendMail, senderOf }: SubscriberRouteOptions,
+  { codes, codeLimit, sendMail, senderOf, log }: SubscriberRouteOptions,
   of: Tenant,
   { name, reason, language, ...to }: CodeAddress & CodeText,
 ): Promise<void> {
@@ -164,8 +166,10 @@ async function sendCode(
     // A code that may have been sent counts, and replaces the previous one (decision 0085).
     if (!(cause instanceof MailError) || cause.refused) {
       codeLimit.uncount(counted);
-      // If the database fails here, the person can still ask for another code.
-      await issued?.withdraw().catch(() => undefined);
+      // If the database fails here, the previous code no longer works, but the person can ask for another code.
+      await issued
+        ?.withdraw()
+        .catch((error: unknown) => log.warn({ err: error, tenant: of.id }, 'unsent code not withdrawn'));
     }
     throw cause instanceof MailError ? new Problem('internal', 'The code could not be sent.', { cause }) : cause;
   }

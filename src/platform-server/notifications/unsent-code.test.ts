@@ -1,5 +1,7 @@
 // Tests with a real mail server that a code keeps working if its replacement certainly was not sent.
+import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
+import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import {
   type Caller,
   callerOf,
@@ -8,18 +10,21 @@ import {
   startMailServer,
   subscribe,
 } from '../../../test/support/notices.ts';
-import { type Answered, call, startTestPlatform } from '../../../test/support/platform.ts';
+import { type Answered, call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 
 const at = { channel: 'email', address: 'ana@example.org' };
 
 let server: MailServer;
 let caller: Caller;
+let platform: TestPlatform;
+let log: CapturedLog;
 let operate: (operation: object) => Promise<Answered>;
 
 beforeEach(async () => {
   server = await startMailServer();
   onTestFinished(() => server.close());
-  const platform = await startTestPlatform({ env: { SMTP_URL: `smtp://127.0.0.1:${server.port}` } });
+  log = captureLog();
+  platform = await startTestPlatform({ env: { SMTP_URL: `smtp://127.0.0.1:${server.port}` }, log: log.log });
   onTestFinished(() => platform.close());
   caller = await callerOf(platform);
   await putTypes(caller);
@@ -47,4 +52,20 @@ it('a code that the mail server has refused does not count as sent', async () =>
   refuseMail();
   expect((await operate({ operation: 'send-code' })).status).toBe(500);
   expect((await operate({ operation: 'check-code', code: sentCode() })).status).toBe(400);
+});
+
+it('the log says if the previous code could not be made valid again', async () => {
+  const pool = new pg.Pool({ connectionString: platform.databaseUrl });
+  onTestFinished(() => pool.end());
+  const { rows } = await pool.query(
+    "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE tablename = 'codes'",
+  );
+  await pool.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$`);
+  for (const { name } of rows)
+    await pool.query(`CREATE TRIGGER refuse BEFORE DELETE ON ${name} FOR EACH ROW EXECUTE FUNCTION refuse()`);
+  refuseMail();
+  expect((await operate({ operation: 'send-code' })).status).toBe(500);
+  const [line] = log.lines().filter(({ msg }) => msg === 'unsent code not withdrawn');
+  expect(line).toMatchObject({ level: 'warn', tenant: platform.tenant.id, err: expect.anything() });
+  expect(JSON.stringify(line)).not.toContain(at.address);
 });
