@@ -42,7 +42,12 @@ beforeEach(async () => {
     relyingParty: {
       endSessionUrl: async (_registration, hint) => new URL(`https://id.example.org/?${JSON.stringify(hint)}`),
     },
-    providerLogouts: { end: async () => 3, keepAlgorithm: async () => undefined, hasEnded: async () => false },
+    providerLogouts: {
+      end: async () => 3,
+      keepAlgorithm: async () => undefined,
+      time: async () => 0,
+      hasEnded: async () => false,
+    },
     verifyLogoutToken: async (token) => ({
       tenantId,
       logoutOf: async (clientId): Promise<ProviderLogout> => ({ jti: token, tenantId, clientId, algorithm: 'ES256' }),

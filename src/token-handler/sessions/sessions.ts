@@ -228,8 +228,8 @@ export class Sessions {
   }
 
   #isAlive({ session: { realm, issuer }, state }: FoundSession): boolean {
-    // Subjects and session ids are unique within an issuer only (OpenID Connect Core 1.0, section 2). Tokens of a former
-    // identity provider must not be sent to the current one.
+    // Subjects and session ids are unique within an issuer only (OpenID Connect Core 1.0, section 2). Tokens of a
+    // former identity provider must not be sent to the current one.
     if (issuer !== undefined && issuer !== (this.#addresses.mappedIssuer(realm) ?? null)) return false;
     return this.#now() < expiryOf(state, this.limits.idle);
   }

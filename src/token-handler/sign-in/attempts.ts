@@ -55,6 +55,12 @@ export interface Attempt extends AttemptSecrets {
   signIn: SignInRequest;
   /** Start of the attempt, in milliseconds since 1970. */
   begun: number;
+  /**
+   * The earliest accepted `auth_time`, in milliseconds since 1970, if the frontend asked for a `max_age`. The age
+   * counts at the start of the attempt (OpenID Connect Core 1.0, section 3.1.2.1): after the person has signed in, the
+   * identity provider may show further pages.
+   */
+  earliestAuthTime?: number | undefined;
   /** True if the attempt began more than ten minutes ago. Its nonce and PKCE verifier are then not used. */
   isLate: boolean;
 }
@@ -118,6 +124,7 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
           ...rest,
         },
         begun,
+        ...earliestAuthTime(begun, rest?.asked?.max_age),
         isLate: age > lifetime,
         ...secretsOf(sealed),
       };
@@ -160,6 +167,9 @@ function openContent(keys: KeyRing, id: string, sealed: string): Content | undef
     return undefined;
   }
 }
+
+const earliestAuthTime = (begun: number, maxAge: string | undefined) =>
+  maxAge === undefined ? {} : { earliestAuthTime: begun - Number(maxAge) * 1_000 };
 
 /**
  * Derives the nonce and the code verifier from the value of the attempt's cookie, which only this browser has. The

@@ -185,11 +185,8 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   if (error !== undefined && iss === undefined) return handleError(options, callback, error);
   const url = new URL(callbackUrl);
   url.search = new URL(request.originalUrl, url.origin).search;
-  const { nonce, codeVerifier } = attempt;
-  const checks = {
-    ...{ state: url.searchParams.get('state') ?? '', nonce, codeVerifier },
-    earliestAuthTime: earliestAuthTime(attempt),
-  };
+  const { nonce, codeVerifier, earliestAuthTime } = attempt;
+  const checks = { state: url.searchParams.get('state') ?? '', nonce, codeVerifier, earliestAuthTime };
   const begun = await options.providerLogouts.time();
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
     // openid-client has already checked the issuer, which it does even for an error response (RFC 9207 section 2.4).
@@ -202,15 +199,6 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   await options.openSession({ tenant, client, registration, callbackUrl, redeemed, begun, landing }, request, response);
   options.outcomes.succeeded({ tenantId: tenant.id, clientId: client.id });
   return landing.url;
-}
-
-/**
- * Returns the earliest accepted `auth_time`, in milliseconds since 1970, if the frontend asked for a `max_age`. The age
- * counts at the start of the attempt (OpenID Connect Core 1.0, section 3.1.2.1): after the person has signed in, the
- * identity provider may show further pages.
- */
-function earliestAuthTime({ begun, signIn: { asked } }: Attempt): number | undefined {
-  return asked?.max_age === undefined ? undefined : begun - Number(asked.max_age) * 1_000;
 }
 
 /**
