@@ -144,7 +144,8 @@ export function parseIfMatch(header: string | undefined): string[] | undefined |
   const text = header?.trim();
   if (text === undefined || text === '*') return undefined;
   if (!/^(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*$/.test(text)) return null;
-  return [...text.matchAll(/(W\/)?"(\d{1,18})"/g)].flatMap(([, weak, revision]) =>
+  // A tag with leading zeros is another tag, although Postgres would read it as the same number.
+  return [...text.matchAll(/(W\/)?"([1-9]\d{0,17})"/g)].flatMap(([, weak, revision]) =>
     weak || !revision ? [] : [revision],
   );
 }
