@@ -1,7 +1,7 @@
 // Defines the platform's APIs, and the variables `DIR_<NAMESPACE>_<SERVICE>[_<API>]`, which replace entries of the
 // directory.
 import { type ConfigCheck, ConfigError } from '../service/operations/config.ts';
-import { withoutTrailingSlashes } from '../service/url-text.ts';
+import { hasQueryOrFragment, withoutTrailingSlashes } from '../service/url-text.ts';
 
 /** Well-known paths of platform APIs. They apply to an API whose URN has no entry in the directory. */
 export const apiPaths: Readonly<Record<string, string>> = {
@@ -28,7 +28,7 @@ export function variableOf(...names: string[]): string {
 export function usableUrl(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !['http:', 'https:'].includes(url.protocol)) return undefined;
-  if (url.username || url.password || url.search || url.hash) return undefined;
+  if (url.username || url.password || hasQueryOrFragment(text)) return undefined;
   return withoutTrailingSlashes(text.trim());
 }
 

@@ -112,6 +112,13 @@ describe('overrides', () => {
     expect(read).toThrow(/DIR_A.*\n.*DIR_B.*\n.*DIR_C/);
     expect(read).not.toThrow(/canary/);
   });
+
+  it.each(['?', '#', '/event/v1?', '/event/v1#'])(
+    'that end with %s are errors: every call would go to one path',
+    (end) => {
+      expect(() => directoryOverrides({ DIR_A: `https://x.example.org${end}` })).toThrow(/DIR_A/);
+    },
+  );
 });
 
 describe('the directory', () => {

@@ -1,4 +1,12 @@
 /**
+ * True if a URL has a query or a fragment, even an empty one (RFC 3986 sections 3.4 and 3.5), which `search` and `hash`
+ * of `URL` do not show. A path that is appended to such a URL would become a part of its query or fragment.
+ */
+export function hasQueryOrFragment(url: string): boolean {
+  return url.includes('?') || url.includes('#');
+}
+
+/**
  * Returns the text without the slashes at its end. A regular expression such as `/\/+$/` would take quadratic time for
  * many slashes that are followed by another character, and tenants write some of these texts.
  */

@@ -73,6 +73,8 @@ describe('TENANT_ISSUERS', () => {
     ['town=https://:pw@login.example.org', 'without credentials'],
     ['town=https://login.example.org/?x=1', 'without credentials'],
     ['town=https://login.example.org/#x', 'without credentials'],
+    ['town=https://login.example.org/town?', 'without credentials'],
+    ['town=https://login.example.org/town#', 'without credentials'],
     ['town=https://login.microsoftonline.com/{tenantid}/v2.0', 'exactly'],
     ['town=HTTPS://login.example.org', 'exactly'],
     ['town=https://login.example.org:443/x', 'exactly'],

@@ -4,6 +4,7 @@
 
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { hasQueryOrFragment } from '../url-text.ts';
 import { fetchFromProvider } from './provider-fetch.ts';
 
 export interface TenantIssuers {
@@ -74,11 +75,12 @@ function pairProblem(realm: string, issuer: string, before: readonly [string, st
 
 function issuerProblem(issuer: string): string | undefined {
   if (!URL.canParse(issuer)) return 'must have an issuer that is an https URL';
-  const { href, protocol, hostname, username, password, search, hash } = new URL(issuer);
+  const { href, protocol, hostname, username, password } = new URL(issuer);
   const isLocal = protocol === 'http:' && localHosts.has(hostname);
   if (protocol !== 'https:' && !isLocal) return 'must have an issuer that is an https URL';
   // OpenID Connect Discovery 1.0, section 3: an issuer has no query and no fragment.
-  if (username || password || search || hash) return 'must have an issuer without credentials, query and fragment';
+  if (username || password || hasQueryOrFragment(issuer))
+    return 'must have an issuer without credentials, query and fragment';
   // Issuers are compared as text. An issuer in a different spelling, or a template such as {tenantid}, would match no
   // token.
   return href === issuer || href === `${issuer}/` ? undefined : 'must have the issuer exactly as its tokens state it';

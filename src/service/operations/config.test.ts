@@ -190,7 +190,14 @@ describe('a field', () => {
     expect(parseConfig(schema, { A: 'https://host:8443/auth//' }).A).toBe('https://host:8443/auth');
     for (const text of ['ftp://host', 'host', '//host', 'javascript:1', ' http://host', 'http://ho st'])
       expect(problemsOf(schema, { A: text }).A).toBe('must be an http or https URL');
-    for (const text of ['http://u@host', 'http://u:p@host', 'http://host?a=b', 'http://host#a'])
+    for (const text of [
+      'http://u@host',
+      'http://u:p@host',
+      'http://host?a=b',
+      'http://host#a',
+      'http://host?',
+      'http://host#',
+    ])
       expect(problemsOf(schema, { A: text }).A).toBe('must be a URL without credentials, query and fragment');
   });
 

@@ -2,7 +2,7 @@
 // an invalid value stops the process before it listens.
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { withoutTrailingSlashes } from '../url-text.ts';
+import { hasQueryOrFragment, withoutTrailingSlashes } from '../url-text.ts';
 import { oldNamesOf } from './renamed-settings.ts';
 import type { SettingsRule } from './settings-rules.ts';
 
@@ -158,7 +158,7 @@ export function httpUrl() {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (!url || !['http:', 'https:'].includes(url.protocol) || /\s/.test(text))
       context.addIssue('must be an http or https URL');
-    else if (url.username || url.password || url.search || url.hash)
+    else if (url.username || url.password || hasQueryOrFragment(text))
       context.addIssue('must be a URL without credentials, query and fragment');
     return withoutTrailingSlashes(text);
   });
