@@ -111,6 +111,13 @@ describe('the token of the service account', () => {
     expect(await account.token()).toBe('token-1');
   });
 
+  it('that a service rejects is replaced also after the clock was set back', async () => {
+    await account.token();
+    expect(await account.renew('token-1')).toBe('token-2');
+    calls.advance(-3_600 * second);
+    expect(await account.renew('token-2')).toBe('token-3');
+  });
+
   it('that was replaced before its rejection is replaced by the current one', async () => {
     await account.token();
     await account.renew('token-1');

@@ -101,7 +101,7 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
   async function token(): Promise<string> {
     const now = clock().getTime();
     if (!held || now >= held.uselessAt) return renewed();
-    if (now >= held.renewAt && now - attemptedAt >= renewalInterval) renewed().catch(() => undefined);
+    if (now >= held.renewAt && !isRecent(attemptedAt, now)) renewed().catch(() => undefined);
     return held.token;
   }
 
@@ -112,12 +112,17 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
       if (held && held.token !== refused) return held.token;
       if (flight) return flight;
       const now = clock().getTime();
-      if (held && now - refusedAt < renewalInterval) return held.token;
+      if (held && isRecent(refusedAt, now)) return held.token;
       refusedAt = now;
       // Other services may still accept the held token, so it is kept until there is a new one.
       return renewed();
     },
   };
+}
+
+/** True if less than the renewal interval has passed. The difference is negative if the clock was set back. */
+function isRecent(time: number, now: number): boolean {
+  return Math.abs(now - time) < renewalInterval;
 }
 
 function explainRejection(clientId: string): (error: unknown) => never {

@@ -62,4 +62,15 @@ describe('GET /health', () => {
     now = new Date('2026-09-01T12:00:10Z');
     expect([await ask(), asked]).toEqual([{ access: true }, 2]);
   });
+
+  it('shows an outage also after the clock was set back', async () => {
+    let now = new Date('2026-09-01T12:00:00Z');
+    let isUp = true;
+    const url = await start({ checks: { access: async () => isUp }, clock: () => now });
+    const ask = async () => (await (await fetch(`${url}/health`)).json()) as unknown;
+    expect(await ask()).toEqual({ access: true });
+    isUp = false;
+    now = new Date('2026-09-01T11:00:00Z');
+    expect(await ask()).toEqual({ access: false });
+  });
 });

@@ -75,7 +75,8 @@ function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promi
   let results: Promise<Record<string, boolean>> | undefined;
   return () => {
     const now = clock().getTime();
-    if (results && now < checkedAt + healthAge) return results;
+    // The difference is negative if the clock was set back.
+    if (results && Math.abs(now - checkedAt) < healthAge) return results;
     checkedAt = now;
     results = Promise.all(
       Object.entries(checks).map(async ([name, check]) => [name, await passes(check)] as const),
