@@ -23,7 +23,7 @@ const tokenAge = 30_000;
 export function createAdminApi(administrator: Administrator): AdminApi {
   let token: { value: string; at: number } | undefined;
 
-  async function request(method: string, path: string, body?: unknown): Promise<Response> {
+  async function request(method: string, path: string, body?: unknown): Promise<Answer> {
     if (!token || performance.now() - token.at > tokenAge)
       token = { value: await signIn(administrator), at: performance.now() };
     return send(`${administrator.url}/admin/realms${path}`, {
@@ -35,8 +35,8 @@ export function createAdminApi(administrator: Administrator): AdminApi {
 
   return {
     async read<T>(path: string) {
-      const response = await request('GET', path);
-      return response.status === 404 ? undefined : parse<T>(response, `reading ${pathOf(path)}`);
+      const answer = await request('GET', path);
+      return answer.status === 404 ? undefined : parse<T>(answer, `reading ${pathOf(path)}`);
     },
     async write<T>(method: 'POST' | 'PUT', path: string, body: unknown) {
       return parse<T>(await request(method, path, body), `writing ${pathOf(path)}`);
@@ -46,19 +46,29 @@ export function createAdminApi(administrator: Administrator): AdminApi {
 
 async function signIn({ url, user, password }: Administrator): Promise<string> {
   const form = { grant_type: 'password', client_id: 'admin-cli', username: user, password };
-  const response = await send(`${url}/realms/master/protocol/openid-connect/token`, {
+  const answer = await send(`${url}/realms/master/protocol/openid-connect/token`, {
     method: 'POST',
     body: new URLSearchParams(form),
   });
   // Keycloak responds to a wrong password with 400 (RFC 6749 section 5.2), but has also been seen to respond with 401.
-  if ([400, 401].includes(response.status)) throw new SetupError(`Keycloak refuses the password of ${user}`);
-  const { access_token: token } = await parse<{ access_token: string }>(response, 'signing in');
+  if ([400, 401].includes(answer.status)) throw new SetupError(`Keycloak refuses the password of ${user}`);
+  const token = parse<{ access_token?: unknown } | null | undefined>(answer, 'signing in')?.access_token;
+  if (typeof token !== 'string') throw notKeycloak(answer, 'signing in');
   return token;
 }
 
-async function send(url: string, init: RequestInit): Promise<Response> {
+/** A complete response. */
+interface Answer {
+  origin: string;
+  status: number;
+  text: string;
+}
+
+/** Never follows a redirect, because a redirect could send the password to another address. */
+async function send(url: string, init: RequestInit): Promise<Answer> {
   try {
-    return await fetch(url, { ...init, signal: AbortSignal.timeout(30_000) });
+    const response = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(30_000) });
+    return { origin: new URL(url).origin, status: response.status, text: await response.text() };
   } catch (error) {
     const { cause } = error as Error & { cause?: { code?: string } };
     throw new SetupError(`${new URL(url).origin} cannot be reached (${cause?.code ?? (error as Error).name})`, {
@@ -70,10 +80,20 @@ async function send(url: string, init: RequestInit): Promise<Response> {
 /**
  * Reports only the status of a failed call, because Keycloak's message may quote the request, which contains secrets.
  */
-async function parse<T>(response: Response, what: string): Promise<T> {
-  const text = await response.text();
-  if (!response.ok) throw new SetupError(`Keycloak responded with ${response.status} to ${what}`);
-  return (text === '' ? undefined : JSON.parse(text)) as T;
+function parse<T>(answer: Answer, what: string): T {
+  const { status, text } = answer;
+  if (status < 200 || status > 299) throw new SetupError(`Keycloak responded with ${status} to ${what}`);
+  try {
+    return (text === '' ? undefined : JSON.parse(text)) as T;
+  } catch {
+    // The error has no cause, because the parser's message quotes the response.
+    throw notKeycloak(answer, what);
+  }
+}
+
+/** The base URL may lead to the web page of a proxy, or lack Keycloak's path. */
+function notKeycloak({ origin }: Answer, what: string): SetupError {
+  return new SetupError(`${origin} does not respond like Keycloak to ${what}; check --url`);
 }
 
 function pathOf(path: string): string {
