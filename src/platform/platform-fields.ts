@@ -15,7 +15,7 @@ export const platformFields = {
   PLATFORM_CACHE_TTL: isoDuration('PT60S').describe(
     'Age up to which a cached response of a platform service is fresh; see “Cached responses” in docs/configuration.md',
   ),
-  PLATFORM_TIMEOUT: isoDuration('PT10S', { positive: true }).describe(
+  PLATFORM_TIMEOUT: isoDuration('PT10S', { max: 'PT1H', positive: true }).describe(
     'Longest duration of a call to a platform service, including retries',
   ),
 };
