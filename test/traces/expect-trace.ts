@@ -28,6 +28,7 @@ const watchers = [
   'src/service/background-loop.ts',
   'src/forms/storage/measurements.ts',
   'src/forms/storage/store.ts',
+  'src/forms/storage/usage.ts',
 ];
 /**
  * The module that checks registrations at the platform in the background. This module runs many modules that requests

@@ -5,9 +5,9 @@ import { suppressedFacts } from '../forms/notice-budget.ts';
 /** Maximum number of notices of one kind for an address within an hour. */
 const mostNotices = 20;
 /**
- * Number of forms of an address, before and after those of the batch, that are searched for recent notices. Forms expire
- * roughly in the order of their creation, which is that of their ids. If an address has thousands of forms that were
- * opened in another order, it can therefore get {@link mostNotices} in each batch.
+ * Number of forms of an address, before and after those of the batch, that are searched for recent notices. Forms
+ * expire roughly in the order of their creation, which is that of their ids. If an address has thousands of forms that
+ * were opened in another order, it can therefore get {@link mostNotices} in each batch.
  */
 const searchedForms = 100;
 

@@ -65,9 +65,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
       },
     },
     async handle({ params, body: { operation, reason } }, _request, response) {
-      const formRequest = formRequestOf(response, params.formId);
-      const done = await handlers[operation](options, formRequest, response, reason);
-      options.storage.operated(formRequest.tenantId);
+      const done = await handlers[operation](options, formRequestOf(response, params.formId), response, reason);
       response.status(operation === 'send-code' ? 202 : 200).json(done);
     },
   });
@@ -186,6 +184,7 @@ async function move(operation: Exclude<MoveOperation, 'submit'>, options: FormRo
     const detail = `The form is ${status}; ${operation} requires a form that is ${operations[operation].move.from}.`;
     throw new Problem('conflict', detail, { members: { formStatus: status } });
   }
+  if (operation === 'to-draft') storage.operated(tenantId);
   changed();
   const dates = await datesAfterChange(options, moved);
   return formView(moved, { administrator: role === 'admin', dates });

@@ -28,8 +28,8 @@ const nothing: ClaimedBatch = { rows: [], end: undefined };
 /** Milliseconds for which claims continue from the previous position. Then a claim starts again at the oldest row. */
 const longWalk = 1_000;
 /**
- * The search for the tenants with the fewest due rows must pass over all due rows. The next search therefore begins only
- * after its duration times this number.
+ * The search for the tenants with the fewest due rows must pass over all due rows. The next search therefore begins
+ * only after its duration times this number.
  */
 const restFactor = 10;
 

@@ -22,7 +22,7 @@ export interface StorageLimit {
    * replaced nothing, and a character as one byte.
    */
   saved(tenantId: string, length: number): void;
-  /** Counts what an operation or a deletion leaves in other tables, such as the outbox. */
+  /** Counts what a deletion, or a submission and a return, leaves in other tables, such as the outbox. */
   operated(tenantId: string): void;
 }
 
@@ -70,6 +70,7 @@ export function createStorageLimit({ limit, read, onRefused }: StorageLimitOptio
       const found = await read(tenantId);
       // The measurements in the background may have read a newer figure meanwhile.
       if (found && !usage.measured && !usage.walkBegan) updateUsage(usage, found);
+      usage.isRead = true;
     } catch {
       // The next request tries again. The measurements in the background log that the database fails.
       usage.firstRead = undefined;
@@ -79,8 +80,10 @@ export function createStorageLimit({ limit, read, onRefused }: StorageLimitOptio
   async function requireUnder(tenantId: string, request: Refused, most: number): Promise<void> {
     const usage = usageOf(tenantId);
     // A new pod knows no tenant yet. Without this read, the limit would not hold there for the first seconds.
-    usage.firstRead ??= readFirst(tenantId, usage);
-    await within(usage.firstRead, longestFirstRead, undefined);
+    if (!usage.isRead) {
+      usage.firstRead ??= readFirst(tenantId, usage);
+      await within(usage.firstRead, longestFirstRead, undefined);
+    }
     if (usage.used < most) return;
     onRefused(request);
     throw new Problem('storage-full', `The forms of the tenant occupy ${most} bytes or more.`);

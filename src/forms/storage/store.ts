@@ -1,6 +1,6 @@
 // Measures how much a tenant occupies in Postgres. A walk visits the tenant's forms in batches, in the order of their
-// creation, and adds up their sizes. Its position is in the database, so all pods continue the same walk. The last batch
-// also estimates what changes and deletions of forms have left behind.
+// creation, and adds up their sizes. Its position is in the database, so all pods continue the same walk. The last
+// batch also estimates what changes and deletions of forms have left behind.
 import type pg from 'pg';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
 import { planSql } from '../outbox/settle-statements.ts';
@@ -8,8 +8,8 @@ import { planSql } from '../outbox/settle-statements.ts';
 export interface TenantStorage {
   tenantId: string;
   /**
-   * Bytes that the last complete walk found, or those of forms that the walk in progress has found so far, whichever is more: a
-   * walk cannot end while forms are created faster than it visits them.
+   * Bytes that the last complete walk found, or those of forms that the walk in progress has found so far, whichever is
+   * more: a walk cannot end while forms are created faster than it visits them.
    */
   bytes: number;
   /** When the last complete walk began; null before the first. */
@@ -35,7 +35,7 @@ export type StorageStore = ReturnType<typeof createStorageStore>;
  */
 export const formOverhead = 1_024;
 
-/** Bytes that an operation or a deletion counts until the next measurement: its rows in the outbox and other tables. */
+/** Bytes that a deletion, or a submission and a return, counts until the next measurement. */
 export const operationTrace = 1_024;
 
 /** A tenant whose forms occupy this share of the limit is near it. */

@@ -5,7 +5,7 @@ import { type Usage, updateUsage } from './usage.ts';
 const at = (seconds: number) => new Date(Date.UTC(2026, 7, 20, 17, 0, seconds));
 
 describe('what this process writes', () => {
-  const usage = (): Usage => ({ used: 100, measured: at(0), walkBegan: null, before: 0, since: 0 });
+  const usage = (): Usage => ({ used: 100, measured: at(0), walkBegan: null, before: 0, since: 0, isRead: true });
 
   const write = (known: Usage, bytes: number) => {
     known.used += bytes;

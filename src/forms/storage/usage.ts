@@ -10,11 +10,13 @@ export interface Usage extends Pick<TenantStorage, 'measured' | 'walkBegan'> {
   since: number;
   /** The first read of the tenant's measurement. Undefined before it began, and after it has failed. */
   firstRead?: Promise<void> | undefined;
+  /** True after the first read has succeeded. */
+  isRead: boolean;
 }
 
 export type Measured = Omit<TenantStorage, 'tenantId'>;
 
-export const newUsage = (): Usage => ({ used: 0, measured: null, walkBegan: null, before: 0, since: 0 });
+export const newUsage = (): Usage => ({ used: 0, measured: null, walkBegan: null, before: 0, since: 0, isRead: false });
 
 /**
  * Records a new measurement. A complete walk has seen what was written before it began, but perhaps not what was

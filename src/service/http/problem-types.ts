@@ -150,10 +150,8 @@ export const problemTypes = {
   'storage-full': {
     status: 409,
     title: 'The tenant’s storage for forms is full',
-    meaning:
-      'The forms of the tenant, and what deleted and submitted forms have left behind, occupy as much of the database as one tenant may use. Nothing was changed.',
-    action:
-      'A `form-admin` must delete forms, or the operator must raise `TENANT_STORAGE_LIMIT`. Then retry. What deletions leave behind is removed after two days, and some of it after 30 days.',
+    meaning: 'The tenant’s forms and their traces occupy as much of the database as allowed. Nothing was changed.',
+    action: 'Delete forms; their last traces go after 30 days. Or raise `TENANT_STORAGE_LIMIT`. Then retry.',
   },
   'registration-required': {
     status: 409,
