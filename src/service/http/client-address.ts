@@ -135,7 +135,8 @@ export function createForwarded(proxies: TrustedProxies): (request: IncomingMess
 function clientOf({ headers, socket }: IncomingMessage, trust: Trust): { address: string; proxies: number } {
   let address = socket.remoteAddress ?? '';
   const written = valuesOf(headers['x-forwarded-for']);
-  if (written.length > 0 && isOwnCall({ headers })) return { address: written.at(-1) ?? address, proxies: trust(address, 0) ? 1 : 0 };
+  if (written.length > 0 && isOwnCall({ headers }))
+    return { address: written.at(-1) ?? address, proxies: trust(address, 0) ? 1 : 0 };
   let proxies = 0;
   while (trust(address, proxies)) {
     proxies += 1;
