@@ -98,10 +98,10 @@ export const signIn: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/sign-in/failures.ts',
-    text: 'if (/"(?:nonce|auth_time)" .*claim missing$/.test(message)) return true;',
-    changes: [['/"(?:nonce|auth_time)" .*claim missing$/', '/"(?:nonce|auth_time)" .*claim missing/']],
+    text: 'if (/"nonce" .*claim missing$/.test(message)) return true;',
+    changes: [['/"nonce" .*claim missing$/', '/"nonce" .*claim missing/']],
     kind: 'equivalent',
-    why: 'the messages of openid-client that name these claims end there.',
+    why: 'the message of openid-client that names this claim ends there.',
   },
   {
     file: 'src/token-handler/sign-in/failures.ts',
@@ -121,13 +121,6 @@ export const signIn: readonly Explanation[] = [
     changes: [['true', 'false']],
     kind: 'second barrier',
     why: 'the nonce that is expected requires an ID token, too.',
-  },
-  {
-    file: 'src/token-handler/sign-in/redeem-code.ts',
-    text: '...(maxAge !== undefined && { maxAge }),',
-    changes: [['maxAge !== undefined', 'true']],
-    kind: 'equivalent',
-    why: 'openid-client treats an undefined maxAge like an absent one.',
   },
   {
     file: 'src/token-handler/sign-in/sign-in-outcomes.ts',
@@ -228,7 +221,7 @@ export const signIn: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/sign-in/routes.ts',
-    text: "const checks = { state: url.searchParams.get('state') ?? '', nonce, codeVerifier, maxAge };",
+    text: "const checks = { state: url.searchParams.get('state') ?? '', nonce, codeVerifier, earliestAuthTime };",
     changes: [["''", '"Stryker was here!"']],
     kind: 'equivalent',
     why: 'the route refuses a callback without a state; the default satisfies the type checker.',
