@@ -1,7 +1,7 @@
 // Opens an HTTP server on a loopback port. Closing the server ends all connections, including idle and upgraded ones.
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { listenOnce, listenOnLowPort } from './ports.ts';
+import { listenOnce } from './ports.ts';
 
 export interface Listening {
   server: Server;
@@ -33,12 +33,4 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
       await closed;
     },
   };
-}
-
-/** Returns a port that is free now, for a program that needs a port number. */
-export async function findFreePort(): Promise<number> {
-  const server = createServer();
-  const port = await listenOnLowPort(server);
-  await new Promise((closed) => server.close(closed));
-  return port;
 }

@@ -8,7 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { checkLogFile } from '../test/support/output-check.ts';
 import { createSiteBrowser } from '../test/support/site-browser.ts';
-import { findFreePort, listen } from './listen.ts';
+import { listen } from './listen.ts';
+import { findFreePort } from './ports.ts';
 
 const longestStart = 120_000;
 let directory: string;

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommands } from '../test/support/curl-shell.ts';
 import { until } from '../test/support/until.ts';
-import { findFreePort } from './listen.ts';
+import { findFreePort } from './ports.ts';
 
 const root = join(import.meta.dirname, '..');
 const readme = readFileSync(join(root, 'README.md'), 'utf8');

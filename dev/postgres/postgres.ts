@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findFreePort } from '../listen.ts';
+import { findFreePort } from '../ports.ts';
 import { findBinaries, openFolder } from './binaries.ts';
 import { administrator, type Cluster, lastLine, run, stopServer } from './cluster.ts';
 import { stopOrphan } from './orphan.ts';

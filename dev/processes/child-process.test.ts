@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { findFreePort } from '../listen.ts';
+import { findFreePort } from '../ports.ts';
 import { type SupervisedChild, superviseChild } from './child-process.ts';
 
 let directory: string;

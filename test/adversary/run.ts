@@ -1,5 +1,5 @@
-// One run: a baseline with honest users only, then the adversaries of each pass, then the baseline again. Returns the
-// problems that it found.
+// One run: a baseline with honest users only, then the adversaries of each pass, with further parts of the baseline
+// between them and at the end. Returns the problems that it found.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Attackers, startAttackers } from './attackers.ts';
 import { type HonestUsers, startHonestUsers } from './honest/honest.ts';
@@ -15,7 +15,10 @@ export interface RunOptions {
   /** URL of a Postgres on which databases may be created. */
   administratorUrl: string;
   slots: Slot[];
-  /** Duration of the baseline before the adversaries, and of the one after them, in milliseconds. */
+  /**
+   * Duration of the baseline before the adversaries, and of the one after them, in milliseconds. Each part between them
+   * takes a third as long.
+   */
   baseline: number;
   /** A p99 below this many milliseconds is never too slow. */
   floor: number;
@@ -23,6 +26,9 @@ export interface RunOptions {
   settling: number;
   print(line: string): void;
 }
+
+/** Number of slots after which a part of the baseline follows. */
+const slotsBetween = 6;
 
 /** Returns descriptions of the invariants that did not hold. */
 export async function run(options: RunOptions): Promise<string[]> {
@@ -42,12 +48,15 @@ export async function run(options: RunOptions): Promise<string[]> {
     await delay(options.baseline);
     const footprints = await measure(world.replicas);
     const complaints: string[] = [];
-    for (const slot of options.slots) complaints.push(...(await runSlot({ honest, attackers, slot, options })));
+    for (const [index, slot] of options.slots.entries()) {
+      // The speed of a machine drifts, so a baseline from the beginning alone would say little about the rest.
+      if (index > 0 && index % slotsBetween === 0) await rest(honest, options.baseline / 3);
+      complaints.push(...(await runSlot({ honest, attackers, slot, options })));
+    }
     await attackers.stop();
     honest.recorder.phase = 'afterwards';
     const left = await judgeFootprints(footprints, world.replicas, options.settling);
     options.print('memory and descriptors were compared with their baseline');
-    // The speed of a machine drifts, so a baseline from the beginning alone would say little about the end.
     honest.recorder.phase = baselinePhase;
     await delay(options.baseline);
     await honest.stop();
@@ -71,6 +80,14 @@ export async function run(options: RunOptions): Promise<string[]> {
     if (problems.length > 0) options.print(`the logs of the replicas are in ${world.keepLogs()}`);
     await world.close();
   }
+}
+
+/** Measures a part of the baseline. Requests that begin during the pause before it do not count. */
+async function rest({ recorder }: HonestUsers, milliseconds: number): Promise<void> {
+  recorder.phase = 'pause';
+  await delay(500);
+  recorder.phase = baselinePhase;
+  await delay(milliseconds);
 }
 
 interface SlotRun {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import pg from 'pg';
 import pino from 'pino';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { placePostgres, startPostgres } from '../../dev/postgres/postgres.ts';
 import { migrationsDirectory as formsMigrations } from '../../src/forms/start.ts';
 import { configSchema } from '../../src/platform-server/config.ts';

@@ -2,7 +2,7 @@
 // cluster. Needs root.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { attempt, type Outcome, run } from './commands.ts';
 
 const buildah = { BUILDAH_ISOLATION: 'chroot', STORAGE_DRIVER: process.env.STORAGE_DRIVER || 'overlay' };

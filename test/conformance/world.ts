@@ -2,7 +2,7 @@
 // so that nothing that the token handler caches carries over to the next module.
 import pino from 'pino';
 import { expect } from 'vitest';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { applySeed } from '../../src/platform-server/seed.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { createPool } from '../../src/service/postgres/postgres.ts';

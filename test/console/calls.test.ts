@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerConsole } from '../../dev/demo-data/console.ts';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { configSchema } from '../../src/forms/config.ts';
 import { startForms } from '../../src/forms/start.ts';
 import { parseConfig } from '../../src/service/operations/config.ts';

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findFreePort, type Listening, listen } from '../../dev/listen.ts';
+import { type Listening, listen } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { startTestNginx, type TestNginx } from '../support/nginx.ts';
 
 const root = join(import.meta.dirname, '../..');

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import type { KeycloakServer } from './admin-api.ts';
 
 const project = join(import.meta.dirname, '../..');

@@ -2,7 +2,7 @@
 // test:keycloak` uses a real Keycloak.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { confirmLogout } from '../support/access-pages.ts';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../support/sessions.ts';

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { noticeLogs } from '../support/captured-log.ts';
 import { launchChromium } from '../support/chromium.ts';
 

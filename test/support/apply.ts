@@ -2,7 +2,7 @@
 // browser has its own cookies, and sends the headers of same-origin requests.
 import { randomUUID } from 'node:crypto';
 import { applyClientId } from '../../dev/access/default-realms.ts';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { testServiceSecret } from './access.ts';
 import { startTestForms, type TestForms, type TestFormsOptions } from './forms.ts';
 

@@ -1,5 +1,5 @@
 // Starts a Redis Cluster without replicas on free ports.
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { startTestRedis, type TestRedis } from './redis.ts';
 import { until } from './until.ts';
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { findUnprivilegedUser } from '../../dev/postgres/unprivileged-user.ts';
 import { endWithThisProcess, failedStart, hasEnded } from './child-processes.ts';
 

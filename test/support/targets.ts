@@ -9,7 +9,7 @@ import {
   request,
 } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { createDirectoryStore } from '../../src/platform-server/directory/store.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import type { RunningService } from '../../src/service/operations/serve.ts';

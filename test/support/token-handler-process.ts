@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { noticeFile, noticeOutput, noticeStream } from './captured-log.ts';
 import { endWithThisProcess, failedStart, hasEnded, keepErrors } from './child-processes.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import pino from 'pino';
 import { createPostgresEntityStore } from '../../dev/access/postgres-entity-store.ts';
-import { findFreePort } from '../../dev/listen.ts';
+import { findFreePort } from '../../dev/ports.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { migrate } from '../../src/service/postgres/migrate.ts';
 import { startTestAccess, type TestAccess, testServiceSecret } from '../support/access.ts';

@@ -1,7 +1,7 @@
 // Tests the limits of the intake application, and outages of the services that it calls.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { findFreePort } from '../../../dev/listen.ts';
+import { findFreePort } from '../../../dev/ports.ts';
 import { startTestApply, type TestApply } from '../../../test/support/apply.ts';
 import { roomInWindow } from '../../../test/support/rate-window.ts';
 import { startTcpGate, type TcpGate } from '../../../test/support/tcp-gate.ts';

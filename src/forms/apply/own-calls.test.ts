@@ -3,7 +3,7 @@
 
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { findFreePort } from '../../../dev/listen.ts';
+import { findFreePort } from '../../../dev/ports.ts';
 import { startTestApply, type TestApply } from '../../../test/support/apply.ts';
 import { startHttpTap } from '../../../test/support/http-tap.ts';
 import { ownCallHeaders } from '../../service/http/own-calls.ts';

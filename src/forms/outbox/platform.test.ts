@@ -156,12 +156,14 @@ it('a form that is deleted before `subscribe` is delivered leaves no subscriber'
   const form = await database.addForm({ channels: [{ channel: 'email', address: 'early@example.org' }] });
   await database.removeForm(form);
   await record(form, ['subscribe', 'form-created', 'form-deleted']);
-  const undeliveredLater = () => {
+  // The jumps of the clock end claims early. A delivery that lost its claim can create a subscriber after all rows were
+  // delivered, and then writes a row that removes it.
+  const remainingLater = async () => {
     shift += 15 * 60_000;
-    return database.undelivered();
+    const { rows } = await platformDatabase.query('SELECT id FROM subscribers');
+    return { rows: await database.undelivered(), subscribers: rows };
   };
-  await expect.poll(undeliveredLater, { interval: 200 }).toBe(0);
-  expect((await platformDatabase.query('SELECT id FROM subscribers')).rows).toEqual([]);
+  await expect.poll(remainingLater, { interval: 200 }).toEqual({ rows: 0, subscribers: [] });
   expect(mailsTo('early@example.org')).toEqual([]);
 });
 

@@ -5,7 +5,7 @@ import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay, setImmediate as endOfPoll } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { findFreePort } from '../../../dev/listen.ts';
+import { findFreePort } from '../../../dev/ports.ts';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { anonymous, createHttpApp, route } from '../http/http-app.ts';
 import { createMetrics } from './metrics.ts';

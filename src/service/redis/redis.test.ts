@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { findFreePort } from '../../../dev/listen.ts';
+import { findFreePort } from '../../../dev/ports.ts';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { createCertificate } from '../../../test/support/certificate.ts';
 import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../../test/support/redis.ts';

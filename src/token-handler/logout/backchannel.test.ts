@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { decodeJwt, type JWTPayload } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { findFreePort } from '../../../dev/listen.ts';
+import { findFreePort } from '../../../dev/ports.ts';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { roomInWindow } from '../../../test/support/rate-window.ts';

@@ -1,6 +1,6 @@
 // A Redis Cluster of three primaries with a replica each. Slots with sessions move between the primaries while requests
 // use them.
-import { findFreePort } from '../../../dev/listen.ts';
+import { findFreePort } from '../../../dev/ports.ts';
 import type { Random } from '../../adversary/random.ts';
 import { startTestRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';

@@ -1,7 +1,7 @@
 // A primary with two replicas, watched by three Sentinels. The primary accepts writes only while a replica acknowledges
 // them (min-replicas-to-write). Therefore, an isolated primary stops accepting writes that a failover would discard.
 
-import { findFreePort } from '../../../dev/listen.ts';
+import { findFreePort } from '../../../dev/ports.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { startFaultProxy } from '../fault-proxy.ts';
