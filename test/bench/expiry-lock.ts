@@ -3,6 +3,7 @@
 // by side.
 import type pg from 'pg';
 import type { Policy } from '../../src/forms/expiry/expiry.ts';
+import { noticeLimitSql } from '../../src/forms/expiry/notice-limit.ts';
 import { lockSql } from '../../src/forms/expiry/statements.ts';
 import { expiryStore, type Position } from '../../src/forms/expiry/store.ts';
 import { planSql } from '../../src/forms/outbox/settle-statements.ts';
@@ -21,7 +22,9 @@ export const definitionsOf: Record<(typeof contenders)[number], string> = {
 
 type Locker = (client: pg.PoolClient) => Promise<number>;
 
-const withoutOutboxSql = lockSql.replace(/, written AS \([\s\S]*?\n\)\n/, '\n');
+const withoutOutboxSql = lockSql
+  .replace(`, ${noticeLimitSql('locked', 'form-locked')}`, '')
+  .replace(/, written AS \([\s\S]*?\n\)\n/, '\n');
 const plainSql = `
 WITH due AS (
   SELECT id FROM forms
