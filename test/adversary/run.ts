@@ -50,7 +50,7 @@ export async function run(options: RunOptions): Promise<string[]> {
     const complaints: string[] = [];
     for (const [index, slot] of options.slots.entries()) {
       // The speed of a machine drifts, so a baseline from the beginning alone would say little about the rest.
-      if (index > 0 && index % slotsBetween === 0) await rest(honest, options.baseline / 3);
+      if (index > 0 && index % slotsBetween === 0) await measureBaseline(honest, options.baseline / 3);
       complaints.push(...(await runSlot({ honest, attackers, slot, options })));
     }
     await attackers.stop();
@@ -83,7 +83,7 @@ export async function run(options: RunOptions): Promise<string[]> {
 }
 
 /** Measures a part of the baseline. Requests that begin during the pause before it do not count. */
-async function rest({ recorder }: HonestUsers, milliseconds: number): Promise<void> {
+async function measureBaseline({ recorder }: HonestUsers, milliseconds: number): Promise<void> {
   recorder.phase = 'pause';
   await delay(500);
   recorder.phase = baselinePhase;

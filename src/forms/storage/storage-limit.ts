@@ -5,7 +5,7 @@ import type { Guard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { within } from '../../service/time-limit.ts';
-import { formOverhead, operationTrace } from './store.ts';
+import { formOverhead, leftByOperation } from './store.ts';
 import { type Measured, newUsage, type Usage, updateUsage } from './usage.ts';
 
 export interface StorageLimit {
@@ -86,7 +86,10 @@ export function createStorageLimit({ limit, read, onRefused }: StorageLimitOptio
     }
     if (usage.used < most) return;
     onRefused(request);
-    throw new Problem('storage-full', `The forms of the tenant occupy ${most} bytes or more.`);
+    throw new Problem(
+      'storage-full',
+      `The tenant’s forms, and what deleted ones left behind, occupy ${most} bytes or more.`,
+    );
   }
 
   function wrote(tenantId: string, bytes: number): void {
@@ -102,7 +105,7 @@ export function createStorageLimit({ limit, read, onRefused }: StorageLimitOptio
     roomForSave: { name: 'roomForSave', check: (_request, response) => requireReserve(tenantOf(response).id) },
     created: (tenantId, length) => wrote(tenantId, length + formOverhead),
     saved: wrote,
-    operated: (tenantId) => wrote(tenantId, operationTrace),
+    operated: (tenantId) => wrote(tenantId, leftByOperation),
   };
   return { storage, usages, usageOf };
 }

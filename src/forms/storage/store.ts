@@ -35,8 +35,8 @@ export type StorageStore = ReturnType<typeof createStorageStore>;
  */
 export const formOverhead = 1_024;
 
-/** Bytes that a deletion, or a submission and a return, counts until the next measurement. */
-export const operationTrace = 1_024;
+/** Bytes that a deletion, or a submission and a return, count as until the next measurement. */
+export const leftByOperation = 1_024;
 
 /** A tenant whose forms occupy this share of the limit is near it. */
 export const nearShare = 0.8;
@@ -55,7 +55,7 @@ const sampledPages = 1_000;
  * The tables with rows that outlive a form or a change of it, and the size of a row with its entries in indexes. The
  * sizes were measured; those of the columns `facts` and `answer` vary.
  */
-const traces = {
+const leftBehind = {
   outbox: '500 + pg_column_size(facts)',
   tombstones: '300',
   idempotency_keys: '600 + pg_column_size(answer)',
@@ -72,7 +72,7 @@ function sampledSql([table, size]: [string, string]): string {
     WHERE tenant_id = due.tenant_id)`;
 }
 
-const tracesSql = Object.entries(traces).map(sampledSql).join(' + ');
+const leftBehindSql = Object.entries(leftBehind).map(sampledSql).join(' + ');
 
 // `pg_column_size` reads the stored size of a large value, not the value itself.
 const walkSql = `
@@ -93,7 +93,7 @@ WITH due AS (
   SELECT created, id FROM batch ORDER BY created DESC, id DESC LIMIT 1
 )
 UPDATE tenant_storage s SET
-  bytes = CASE WHEN is_last THEN walk_bytes + size + ${tracesSql} ELSE bytes END,
+  bytes = CASE WHEN is_last THEN walk_bytes + size + ${leftBehindSql} ELSE bytes END,
   measured = CASE WHEN is_last THEN coalesce(walk_began, $2) ELSE measured END,
   walk_began = CASE WHEN NOT is_last THEN coalesce(walk_began, $2) END,
   walk_bytes = CASE WHEN is_last THEN 0 ELSE walk_bytes + size END,

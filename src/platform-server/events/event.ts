@@ -14,8 +14,9 @@ export interface NewEvent {
 }
 
 /** The members of a stored event that routing needs. */
-export interface EventHead extends Pick<NewEvent, 'tenant' | 'namespace' | 'name' | 'correlationId'> {
+export interface EventHead extends Pick<NewEvent, 'tenant' | 'namespace' | 'name'> {
   sequence: string;
+  correlationId: string | null;
 }
 
 /** `context` and `payload` are JSON texts, because they may be large. Only worker processes parse them. */

@@ -4,9 +4,7 @@ import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { jobSql } from '../job-payload.ts';
 import { type EventHead, idempotencyKey, type NewEvent, type StoredEvent } from './event.ts';
 
-type Row<Event> = Omit<Event, 'correlationId'> & { correlation_id: string | null };
-
-const headColumns = 'sequence, tenant, namespace, name, correlation_id';
+const headColumns = 'sequence, tenant, namespace, name, correlation_id AS "correlationId"';
 const columns = `${headColumns}, id, occurred, context::text AS context, payload::text AS payload`;
 /** The priority of a routing job: one of 101 levels, because the library stores a priority in 16 bits. */
 const priority = 'priority => (least(n, 1000) / 10)::integer';
@@ -16,10 +14,7 @@ export type EventStore = ReturnType<typeof createEventStore>;
 /** `keyOf` returns the key by which a repeated event is recognised. */
 export function createEventStore(database: Queryable, keyOf: typeof idempotencyKey = idempotencyKey) {
   async function oneOf<Event extends EventHead>(sql: string, sequence: string): Promise<Event | undefined> {
-    const [row] = (await database.query<Row<Event>>(sql, [sequence])).rows;
-    if (!row) return undefined;
-    const { correlation_id, ...event } = row;
-    return { ...event, correlationId: correlation_id ?? undefined } as unknown as Event;
+    return (await database.query<Event>(sql, [sequence])).rows[0];
   }
 
   return {

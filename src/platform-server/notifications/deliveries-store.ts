@@ -14,7 +14,7 @@ export interface Delivery {
 export interface RoutedEvent {
   sequence: string;
   tenant: string;
-  correlationId?: string | undefined;
+  correlationId: string | null;
 }
 
 /**
@@ -56,7 +56,7 @@ export function createDeliveryStore(database: Queryable) {
          waiting AS (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT 1000) AS own)
          SELECT (graphile_worker.add_job('deliver', ${payload('$6')}, max_attempts => 32767, job_key => ${deliveryJobKey},
            priority => (least((SELECT n FROM waiting) + row_number() OVER (), 1000) / 10)::integer)).id FROM made`,
-        [event.sequence, event.tenant, typeId, event.correlationId ?? null, now, storedTraceparent()],
+        [event.sequence, event.tenant, typeId, event.correlationId, now, storedTraceparent()],
       );
       return rowCount ?? 0;
     },

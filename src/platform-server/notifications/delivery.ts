@@ -167,7 +167,7 @@ async function send(options: DeliveryOptions, delivery: Delivery, target: Target
       namespace: event.namespace,
       name: event.name,
       timestamp: event.occurred.toISOString(),
-      correlationId: event.correlationId,
+      correlationId: event.correlationId ?? undefined,
       context: event.context,
       payload: event.payload,
     },

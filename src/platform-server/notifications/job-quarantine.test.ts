@@ -158,7 +158,7 @@ it('an event with very many subscribers is routed: its notices get no priority t
      VALUES (gen_random_uuid(), $1, 'f', 'e', now(), '{}', '{}', now()) RETURNING sequence`,
     [tenant],
   );
-  const event = { sequence: rows[0]?.sequence ?? '', tenant, context: {} };
+  const event = { sequence: rows[0]?.sequence ?? '', tenant, correlationId: null };
   expect(await createDeliveryStore(client).route(event, 'u', new Date())).toBe(2_000);
   const priorities = `SELECT DISTINCT priority FROM graphile_worker.jobs ORDER BY 1`;
   const found = (await client.query<{ priority: number }>(priorities)).rows.map(({ priority }) => priority);

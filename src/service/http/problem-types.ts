@@ -150,8 +150,8 @@ export const problemTypes = {
   'storage-full': {
     status: 409,
     title: 'The tenant’s storage for forms is full',
-    meaning: 'The tenant’s forms and their traces occupy as much of the database as allowed. Nothing was changed.',
-    action: 'Delete forms; their last traces go after 30 days. Or raise `TENANT_STORAGE_LIMIT`. Then retry.',
+    meaning: 'The tenant’s forms, and what deletions leave, fill its share of the database. Nothing was changed.',
+    action: 'A `form-admin` must delete forms, or the operator must raise `TENANT_STORAGE_LIMIT`. Then retry.',
   },
   'registration-required': {
     status: 409,

@@ -70,8 +70,8 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
     time: () => marks.time(),
     /**
      * True if a logout after `since` named this session. `since` is the `time` at which the token handler began to
-     * redeem the code. An earlier logout must have named another session, because the identity
-     * provider redeems no code of a session that has ended.
+     * redeem the code. An earlier logout must have named another session, because the identity provider redeems no
+     * code of a session that has ended.
      */
     async hasEnded({ tenantId, clientId, sid, user }: Session, since: number): Promise<boolean> {
       const sub = user.id;

@@ -6,6 +6,7 @@ import * as oidc from 'openid-client';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { KeysUnavailable } from '../../service/auth/realm-keys.ts';
 import { Problem } from '../../service/http/problem.ts';
+import { mostTokenSetSize, TokensTooLarge } from '../sessions/token-size.ts';
 import { authorizationError, failureKind, judgeError, signInProblem } from './failures.ts';
 import { IdTokenFault, type VerifyJwt } from './id-token.ts';
 import { type RedeemChecks, redeemCode } from './redeem-code.ts';
@@ -112,6 +113,17 @@ describe('a code', () => {
     const given: Given = { answer: { access_token: 'a'.repeat(70_000) }, verify: () => expect.unreachable() };
     expect(await judge(given)).toEqual(['dependency-failed', 'invalid-token-response']);
     await expect(redeem({ answer: { access_token: 'a'.repeat(32_768) } })).resolves.toBeDefined();
+  });
+
+  it('that gives tokens which are too large for a session is a problem that an administrator can solve', async () => {
+    const given = { answer: { access_token: 'x'.repeat(mostTokenSetSize) } };
+    expect(await judge(given)).toEqual(['dependency-failed', 'invalid-token-response']);
+    const failure = await redeem(given).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(TokensTooLarge);
+    expect(signInProblem(failure)).toMatchObject({
+      cause: failure,
+      message: expect.stringContaining('An administrator has to reduce the roles and claims in them.'),
+    });
   });
 
   it('gives an ID token with the time of the authentication if a greatest age was requested', async () => {
