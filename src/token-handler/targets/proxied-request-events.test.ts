@@ -165,6 +165,26 @@ describe('an upstream that does not respond', () => {
   });
 });
 
+describe('an upstream that responds before the client has sent the whole body', () => {
+  it('may take any time to finish its response', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const exchange = await startExchange({
+      ...{ method: 'PUT', headers: { 'transfer-encoding': 'chunked' }, firstByte: 5_000 },
+    });
+    await vi.advanceTimersByTimeAsync(2_000);
+    head(exchange);
+    data(exchange, 'first part');
+    const sending = exchange.handler as unknown as { onBodySent(): void; onRequestSent(): void };
+    sending.onBodySent();
+    sending.onRequestSent();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([exchange.outcome, exchange.suspected, exchange.aborted.length]).toEqual([undefined, 1, 0]);
+    end(exchange);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(exchange.outcome).toBe('done');
+  });
+});
+
 describe('the end of a session', () => {
   it('ends an event stream after its last event, and stops the upstream at once', async () => {
     const exchange = await startExchange();

@@ -193,6 +193,18 @@ describe('the wait for the first byte of a response', () => {
     }
   });
 
+  it('does not begin again when the client sends more of its body after the response has begun', () => {
+    for (const milliseconds of [500, 3_000]) {
+      const { timer, events } = waiting(5_000);
+      vi.advanceTimersByTime(milliseconds);
+      timer.stop();
+      const before = events.length;
+      timer.refresh();
+      vi.advanceTimersByTime(60_000);
+      expect(events).toHaveLength(before);
+    }
+  });
+
   it('does not begin when a piece of the body is sent', () => {
     const timer = new FirstByteTimer(5_000, { onLong: () => expect.unreachable(), onLate: () => expect.unreachable() });
     timer.refresh();

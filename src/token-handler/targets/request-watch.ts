@@ -95,9 +95,13 @@ export class FirstByteTimer {
     this.#timer = setTimeout(() => this.#onLong(), Math.min(long, this.#limit));
   }
 
-  /** Restarts the timer. Call this when more of the request has been sent to the upstream. */
+  /**
+   * Restarts the timer unless it has been stopped. Call this when more of the request has been sent to the upstream,
+   * which may go on after the response has begun.
+   */
   refresh(): void {
-    if (!this.#isLong) this.#timer?.refresh();
+    if (!this.#timer) return;
+    if (!this.#isLong) this.#timer.refresh();
     else {
       this.stop();
       this.start();
@@ -106,6 +110,7 @@ export class FirstByteTimer {
 
   stop(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   #onLong(): void {
