@@ -18,7 +18,7 @@ import { programFile } from '../service/program-files.ts';
 import { createUrns } from '../service/urn.ts';
 import { createTokenHandlerListener, type TokenHandler } from './app.ts';
 import { changeConnections, startClients } from './clients/clients.ts';
-import type { UpkeepPace } from './clients/upkeep.ts';
+import type { UpkeepPace } from './clients/upkeep-pace.ts';
 import type { TokenHandlerConfig } from './config.ts';
 import { registered } from './platform-registration.ts';
 import { createProviderAddresses } from './provider-addresses.ts';

@@ -16,7 +16,8 @@ import { createProvidedClients } from './provided-clients.ts';
 import { createProviderRegistration } from './provider-registration.ts';
 import { createRegistrar } from './registrar.ts';
 import { createRegistrationStore } from './registration-store.ts';
-import { startUpkeep, type UpkeepPace } from './upkeep.ts';
+import { startUpkeep } from './upkeep.ts';
+import type { UpkeepPace } from './upkeep-pace.ts';
 
 export interface ClientsOptions extends Foundation {
   /** HTTP agent for calls to the identity provider. */
@@ -59,7 +60,7 @@ export function startClients(options: ClientsOptions) {
   const pools = sharePools(options);
   const store = createRegistrationStore({ ...options, ...pools, mappedIssuer });
   const leftovers = createLeftoverClients(pools.pool);
-  const upkeep = startUpkeep({ ...options, provider, events, leftovers });
+  const upkeep = startUpkeep({ ...options, provider, events, leftovers, timeout });
   const background = createBackgroundTasks(log);
   const publicUrl = config.PUBLIC_URL;
   const registrar = createRegistrar({

@@ -19,7 +19,8 @@ import {
   sealRegistration,
   sealToken,
 } from './registration.ts';
-import { startUpkeep, type UpkeepPace } from './upkeep.ts';
+import { startUpkeep } from './upkeep.ts';
+import type { UpkeepPace } from './upkeep-pace.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -65,7 +66,7 @@ beforeEach(async () => {
 });
 afterEach(() => upkeep?.stop());
 
-function start(pace: Partial<UpkeepPace> = {}) {
+function start(pace: Partial<UpkeepPace> = {}, timeout = 10_000) {
   upkeep = startUpkeep({
     ...{ pool, metrics, keys: rings.current, log: log.log, clock: () => new Date(now) },
     leftovers: createLeftoverClients(unsharedPool(pool)),
@@ -81,7 +82,7 @@ function start(pace: Partial<UpkeepPace> = {}) {
         return accept();
       },
     },
-    pace: { poll: 5, ...pace },
+    ...{ timeout, pace: { poll: 5, ...pace } },
   });
   return upkeep;
 }
@@ -307,6 +308,41 @@ describe('upkeep', () => {
       .poll(() => rows('client_leftovers', 'client_name AS name'))
       .toEqual([{ name: 'web (registration 1)' }]);
     expect(log.lines()).toMatchObject([{ level: 'warn', tenant: tenantId, clientName: 'web (registration 1)' }]);
+  });
+
+  it.each([
+    ['a minute by default', 10_000, minute],
+    ['twice the longest duration of a call, if that is longer', 2 * minute, 4 * minute],
+  ])('keeps a row from other pods for %s', async (_what, timeout, lease) => {
+    const [began, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    accept = () => {
+      began.resolve();
+      return answer.promise;
+    };
+    await addEvent();
+    start({}, timeout);
+    await began.promise;
+    const claimed = await rows('client_events', 'not_before AS due');
+    answer.resolve();
+    expect(claimed).toEqual([{ due: at(lease) }]);
+  });
+
+  it.each([
+    ['after five minutes by default', 10_000, 5 * minute],
+    ['after six times the longest duration of a call, if that is longer', 2 * minute, 12 * minute],
+  ])('counts an attempt to register as interrupted %s', async (_what, timeout, age) => {
+    const begin = (nth: number, since: number) =>
+      pool.query(
+        `INSERT INTO registration_attempts (id, tenant_id, client_id, realm, client_name, started)
+         VALUES ($1, $2, 'web', 'demo', $3, $4)`,
+        [eventId(nth), tenantId, `web (registration ${nth})`, at(-since)],
+      );
+    await begin(1, age + 1);
+    await begin(2, age - 1);
+    start({}, timeout);
+    const names = () => rows('client_leftovers', 'client_name AS name');
+    await expect.poll(names).toEqual([{ name: 'web (registration 1)' }]);
+    expect(await rows('registration_attempts', 'client_name AS name')).toEqual([{ name: 'web (registration 2)' }]);
   });
 
   it('exports how much waits', async () => {

@@ -28,35 +28,7 @@ import {
 } from './leftover-store.ts';
 import type { ProviderRegistration } from './provider-registration.ts';
 import { openToken } from './registration.ts';
-
-/** How often upkeep works and retries. All times are in milliseconds. */
-export interface UpkeepPace {
-  poll: number;
-  /**
-   * Longest wait after the first failure of a row. The wait doubles with each further failure, up to `longestRetry`.
-   */
-  firstRetry: number;
-  longestRetry: number;
-  /**
-   * After a pod has claimed a row, no other pod claims it for this time. Must exceed the duration of a call to another
-   * service.
-   */
-  lease: number;
-  /** Age at which an unfinished attempt to register counts as interrupted. */
-  attempt: number;
-  /** Number of refusals after which a row is quarantined. */
-  refusals: number;
-}
-
-const defaultPace: UpkeepPace = {
-  poll: 5_000,
-  firstRetry: 5_000,
-  longestRetry: 3_600_000,
-  lease: 60_000,
-  attempt: 300_000,
-  // Together with the waits between them, ten refusals take at most 45 minutes.
-  refusals: 10,
-};
+import { defaultPace, type UpkeepPace } from './upkeep-pace.ts';
 
 export interface UpkeepOptions {
   pool: pg.Pool;
@@ -67,6 +39,8 @@ export interface UpkeepOptions {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
+  /** Longest duration of a call to another service, in milliseconds. */
+  timeout: number;
   pace?: Partial<UpkeepPace> | undefined;
 }
 
@@ -75,7 +49,7 @@ type Context = UpkeepOptions & { pace: UpkeepPace; store: LeftoverStore };
 const batch = 10;
 
 export function startUpkeep(options: UpkeepOptions) {
-  const pace = { ...defaultPace, ...options.pace };
+  const pace = { ...defaultPace(options.timeout), ...options.pace };
   const context: Context = { ...options, pace, store: createLeftoverStore(options) };
   exportLeftovers(context);
   const houseKeepWhenDue = createHousekeeping(context);
