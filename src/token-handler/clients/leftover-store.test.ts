@@ -125,6 +125,14 @@ describe('work', () => {
     expect((await pool.query('SELECT item FROM quarantine')).rows).toEqual([{ item: second }]);
   });
 
+  it('that is removed while it is processed, such as when an administrator provides the client, is not quarantined', async () => {
+    await addDeletion(1);
+    const [row] = await claim('deletion');
+    await pool.query('DELETE FROM client_deletions');
+    if (row) await store.quarantine('deletion', row, cause, now);
+    expect((await pool.query('SELECT item FROM quarantine')).rows).toEqual([]);
+  });
+
   it('that failed is due at its next time, with its refusals', async () => {
     const [first, second] = [await addDeletion(1), await addDeletion(2)];
     await claim('deletion');

@@ -115,13 +115,17 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       const sql = `UPDATE ${tables[kind]} SET not_before = $2, refusals = $3 WHERE id = $1`;
       await pool.query(sql, [id, notBefore, refusals]);
     },
-    /** Quarantines the row, so that it is not claimed again until it is released. */
+    /**
+     * Quarantines the row, so that it is not claimed again until it is released. Does nothing if the row was removed in
+     * the meantime: an administrator may now provide the client to delete.
+     */
     async quarantine(kind: LeftoverKind, row: Deletion | PendingEvent, cause: QuarantineCause, now: Date) {
       const { id: item, tenantId, attempts } = row;
       const about: Record<string, string> =
         'oidcClientId' in row ? { clientId: row.clientId, oidcClientId: row.oidcClientId } : { event: row.name };
       await withTransaction(pool, async (client) => {
-        await client.query(`UPDATE ${tables[kind]} SET not_before = 'infinity', refusals = 0 WHERE id = $1`, [item]);
+        const sql = `UPDATE ${tables[kind]} SET not_before = 'infinity', refusals = 0 WHERE id = $1`;
+        if ((await client.query(sql, [item])).rowCount === 0) return;
         await putInQuarantine(client, [{ kind: quarantineKind(kind), item, tenantId, about, attempts, ...cause }], now);
       });
     },
