@@ -225,4 +225,35 @@ describe('quarantined work', () => {
     expect(rows).toEqual([{ count: 1_000, min: later(3_000), quarantined: 1_000 }]);
     expect(await claimed(kind)).toEqual([due]);
   });
+
+  it.each([
+    [
+      'event',
+      "client_events (id, tenant_id, name, payload, attempts, created, not_before) SELECT gen_random_uuid(), $1, 'x', '{}'",
+    ],
+    [
+      'deletion',
+      `client_deletions (tenant_id, client_id, realm, oidc_client_id, registration_access_token, registration_client_uri,
+         attempts, created, not_before) SELECT $1, 'web', 'demo', nth::text, '', ''`,
+    ],
+  ] as const)('of the kind %s is limited together with work that fails without being refused', async (kind, insert) => {
+    const due = await (kind === 'event' ? addEvent(1) : addDeletion(1));
+    await pool.query(
+      `INSERT INTO ${insert}, 1, $2::timestamptz + nth * interval '1 second',
+         CASE WHEN nth % 2 = 0 THEN 'infinity' ELSE $2::timestamptz END
+       FROM generate_series(1, 1002) AS nth`,
+      [tenantId, now],
+    );
+    await pool.query(`UPDATE client_${kind}s SET tenant_id = 'urn:example:other' WHERE created = $1`, [later(2_000)]);
+    expect(await store.prune()).toBe(1);
+    expect(await store.prune()).toBe(0);
+    const { rows } = await pool.query(
+      `SELECT count(*)::int, min(created) FROM client_${kind}s WHERE attempts > 0 GROUP BY tenant_id ORDER BY count`,
+    );
+    expect(rows).toEqual([
+      { count: 1, min: later(2_000) },
+      { count: 1_000, min: later(3_000) },
+    ]);
+    expect((await pool.query(`SELECT id FROM client_${kind}s WHERE attempts = 0`)).rows).toEqual([{ id: due }]);
+  });
 });

@@ -130,15 +130,16 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       });
     },
     /**
-     * Removes all but the newest 1,000 quarantined rows of each kind and tenant, with their entries in the quarantine.
-     * Returns the number of removed rows. Without this limit, a tenant whose identity provider refuses every deletion
-     * could fill the database.
+     * Removes all but the newest 1,000 rows of each kind and tenant that have failed or are quarantined, with their
+     * entries in the quarantine. Returns the number of removed rows. Without this limit, a tenant whose identity
+     * provider fails or refuses every deletion could fill the database.
      */
     async prune(): Promise<number> {
       let removed = 0;
       for (const kind of kinds) {
-        const { rowCount } = await pool.query(pruneSql(tables[kind]), [mostQuarantined, quarantineKind(kind)]);
-        removed += rowCount ?? 0;
+        const values = [mostFailed, quarantineKind(kind)];
+        const { rows } = await pool.query<{ removed: number }>(pruneSql(tables[kind]), values);
+        removed += rows[0]?.removed ?? 0;
       }
       return removed;
     },
@@ -158,16 +159,17 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
   };
 }
 
-/** Maximum number of quarantined rows of a kind that one tenant may have. */
-const mostQuarantined = 1_000;
+/** Maximum number of failed and quarantined rows of a kind that one tenant may have after `prune`. */
+const mostFailed = 1_000;
 
 const pruneSql = (table: string) => `
 WITH ranked AS (
   SELECT id, row_number() OVER (PARTITION BY tenant_id ORDER BY created DESC) AS nth
-  FROM ${table} WHERE not_before = 'infinity'
+  FROM ${table} WHERE attempts > 0 OR not_before = 'infinity'
 ), removed AS (
-  DELETE FROM ${table} WHERE id IN (SELECT id FROM ranked WHERE nth > $1) AND not_before = 'infinity' RETURNING id)
-DELETE FROM quarantine WHERE kind = $2 AND item IN (SELECT id::text FROM removed)`;
+  DELETE FROM ${table} WHERE id IN (SELECT id FROM ranked WHERE nth > $1) RETURNING id
+), entries AS (DELETE FROM quarantine WHERE kind = $2 AND item IN (SELECT id::text FROM removed))
+SELECT count(*)::int AS removed FROM removed`;
 
 async function reseal(pool: pg.Pool, keys: KeyRing) {
   const current = [`${keys.currentKey}.`];

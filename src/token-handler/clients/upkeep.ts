@@ -198,7 +198,7 @@ function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics 
     await quarantine.release('of other versions');
     await leftovers.prune(after(clock(), -leftoverAge));
     const removed = await store.prune();
-    if (removed > 0) log.warn({ removed }, 'oldest quarantined work of registrations removed');
+    if (removed > 0) log.warn({ removed }, 'oldest failed work of registrations removed');
     const { resealed, unreadable } = await store.reseal();
     if (resealed > 0) log.info({ resealed }, 'secrets encrypted with the current key');
     if (unreadable > 0)
