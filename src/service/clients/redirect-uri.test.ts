@@ -28,6 +28,15 @@ describe('a redirect URI', () => {
     expect(parseRedirectUri(uri, strict)).toEqual({ uri: normalised });
   });
 
+  it('has at most 2,000 characters after it was normalised', () => {
+    const uriOf = (length: number) => 'https://permits.example.org/'.padEnd(length, 'x');
+    expect([problemOf(uriOf(2_000)), problemOf(uriOf(2_001))]).toEqual([
+      undefined,
+      'must have at most 2000 characters',
+    ]);
+    expect(problemOf(`https://permits.example.org/${'é'.repeat(400)}`)).toBe('must have at most 2000 characters');
+  });
+
   it.each([
     'http://localhost/cb',
     'http://localhost:4200/token-handler/clients/permits-web/callback',

@@ -27,6 +27,11 @@ export function redirectUriRules(config: RedirectUriSettings): RedirectUriRules 
   };
 }
 
+/** Maximum length of a redirect URI, which is part of the address to which a browser is sent. */
+const longestUri = 2_000;
+/** Maximum number of redirect URIs of a client. */
+export const mostRedirectUris = 100;
+
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 // Matches an absolute http or https URL. This pattern is stricter than URL parsers, which drop white space and accept
 // backslashes and missing slashes.
@@ -49,6 +54,7 @@ export function parseRedirectUri(text: string, rules: RedirectUriRules): ParsedR
   if (text.includes('#')) return { problem: 'must not have a fragment' };
   if (authority.includes('@')) return { problem: 'must not contain credentials' };
   const url = new URL(text);
+  if (url.href.length > longestUri) return { problem: `must have at most ${longestUri} characters` };
   const problem = hostProblem(url, rules) ?? pathProblem(rest, rules);
   return problem === undefined ? { uri: url.href } : { problem };
 }

@@ -2,7 +2,7 @@
 // quote values. Pure functions only.
 import { z } from 'zod';
 import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules.ts';
-import { parseRedirectUri, type RedirectUriRules } from '../../service/clients/redirect-uri.ts';
+import { mostRedirectUris, parseRedirectUri, type RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { isObject } from '../../service/json-value.ts';
 import { storable } from '../../service/storable-text.ts';
 
@@ -53,8 +53,6 @@ export type ParsedClient =
 const longestName = 200;
 /** Maximum number of targets of a client. */
 const mostTargets = 1_000;
-/** Maximum number of redirect URIs of a client. */
-const mostRedirectUris = 100;
 
 const id = z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
 

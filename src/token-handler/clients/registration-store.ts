@@ -20,8 +20,8 @@ import {
 /** `find` and `change` throw Problem `unavailable` if the key that sealed the registration is not in the key ring. */
 export interface RegistrationStore {
   find(tenantId: string, clientId: string): Promise<Registration | undefined>;
-  /** Returns the public fields of a tenant's registrations, keyed by the id of the configured client. */
-  summaries(tenantId: string): Promise<Map<string, RegistrationSummary>>;
+  /** Returns the public fields of the registrations of these clients of a tenant, keyed by the client's id. */
+  summaries(tenantId: string, clientIds: readonly string[]): Promise<Map<string, RegistrationSummary>>;
   /** Records the start of an attempt to register a client. */
   begin(attempt: Owner & { started: Date }): Promise<Attempt>;
   /** Removes an attempt that has created no client at the identity provider. */
@@ -89,9 +89,9 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       const claim = claimOf({ tenantId, clientId });
       return openCurrent((await pool.query<StoredRegistration>(claim, findSql, [tenantId, clientId])).rows);
     },
-    async summaries(tenantId) {
+    async summaries(tenantId, clientIds) {
       type Row = RegistrationSummary & Pick<Registration, 'realm' | 'issuer'> & { id: string };
-      const { rows } = await pool.query<Row>(claimOf({ tenantId, clientId: '' }), summariesSql, [tenantId]);
+      const { rows } = await pool.query<Row>(claimOf({ tenantId, clientId: '' }), summariesSql, [tenantId, clientIds]);
       return new Map(rows.filter(isCurrent).map(({ id, realm: _realm, issuer: _issuer, ...summary }) => [id, summary]));
     },
     async begin({ tenantId, clientId, realm, issuer, started }) {
@@ -176,7 +176,7 @@ const beginSql =
   'INSERT INTO registration_attempts (id, tenant_id, client_id, realm, issuer, client_name, started) VALUES ($1, $2, $3, $4, $5, $6, $7)';
 
 const summariesSql = `SELECT client_id AS id, oidc_client_id AS "clientId", registered_at AS "registeredAt",
-  redirect_uris AS "redirectUris", management, realm, issuer FROM client_registrations WHERE tenant_id = $1`;
+  redirect_uris AS "redirectUris", management, realm, issuer FROM client_registrations WHERE tenant_id = $1 AND client_id = ANY ($2)`;
 
 const deletionColumns =
   'tenant_id, client_id, realm, issuer, client_name, oidc_client_id, registration_access_token, registration_client_uri';

@@ -441,6 +441,19 @@ describe('PUT /clients/{clientId}', () => {
     expect((await shown('permits-web'))?.registration?.redirectUris).toEqual([callback]);
   });
 
+  it('refuses more redirect URIs than a client may have, so that they cannot fill the memory of a list', async () => {
+    const redirectUris = Array.from({ length: 101 }, (_, index) => `${callback}?${index}`);
+    expect(await update('permits-web', { redirectUris })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/redirectUris', detail: 'must have at most 100 items' }] },
+    });
+    expect(await update('permits-web', { redirectUris: [callback.padEnd(2_001, 'x')] })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/redirectUris/0', detail: 'must have at most 2000 characters' }] },
+    });
+    expect((await update('permits-web', { redirectUris: redirectUris.slice(1) })).status).toBe(200);
+  });
+
   it('runs concurrent updates one after another', async () => {
     const uris = Array.from({ length: 6 }, (_, index) => `${callback}-${index}`);
     const answers = await Promise.all(uris.map((uri) => update('permits-web', { redirectUris: [uri] })));

@@ -66,8 +66,11 @@ export function listClientsRoute({ bearer, tenant, catalog, registrations }: Cli
     answers: { 200: { description: 'Clients by id', schema: listResponse }, ...refusals, ...outages },
     async handle({ query }, _request, response) {
       const caller = tenantOf(response);
-      const [clients, summaries] = await Promise.all([catalog.list(caller), registrations.summaries(caller.id)]);
-      const shown = clients.filter((client) => client.core || !query.core);
+      const shown = (await catalog.list(caller)).filter((client) => client.core || !query.core);
+      const summaries = await registrations.summaries(
+        caller.id,
+        shown.map(({ id }) => id),
+      );
       response.json(shown.map((client) => present(client, summaries.get(client.id))));
     },
   });
@@ -90,7 +93,7 @@ export function readClientRoute({ bearer, tenant, catalog, registrations }: Clie
     async handle({ params }, _request, response) {
       const caller = tenantOf(response);
       const client = await requireClient(catalog, caller, params.clientId);
-      response.json(present(client, (await registrations.summaries(caller.id)).get(client.id)));
+      response.json(present(client, (await registrations.summaries(caller.id, [client.id])).get(client.id)));
     },
   });
 }

@@ -1,6 +1,6 @@
 // Schemas of the requests and responses of the client endpoints. Unknown fields in request bodies are rejected.
 import { z } from 'zod';
-import { type RedirectUriRules, redirectUriSchema } from '../../service/clients/redirect-uri.ts';
+import { mostRedirectUris, type RedirectUriRules, redirectUriSchema } from '../../service/clients/redirect-uri.ts';
 import { leftoverReasons } from './leftover-clients.ts';
 import { managements } from './registration.ts';
 
@@ -74,7 +74,10 @@ export function createBodies({ redirectUriRules }: { redirectUriRules: RedirectU
   return {
     register: registerBody(redirectUri),
     update: z.strictObject({
-      redirectUris: z.array(redirectUri).meta({ description: 'The redirect URIs that replace the present ones' }),
+      redirectUris: z
+        .array(redirectUri)
+        .max(mostRedirectUris, `must have at most ${mostRedirectUris} items`)
+        .meta({ description: 'The redirect URIs that replace the present ones' }),
     }),
   };
 }
