@@ -337,6 +337,31 @@ describe('a change', () => {
     expect(await find()).toMatchObject(changed);
   });
 
+  it('that waits while the registration is replaced gets the new registration', async () => {
+    await replace();
+    const { tenantId, clientId } = registration;
+    const [began, response] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const slow = store.change(tenantId, clientId, async () => {
+      began.resolve();
+      await response.promise;
+      return { result: undefined };
+    });
+    await began.promise;
+    const waiting = async () =>
+      (
+        await pool.query('SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = $1', [
+          'Lock',
+        ])
+      ).rowCount;
+    const replaced = store.replace({ ...registration, oidcClientId: 'oidc-2' }, undefined, event);
+    await expect.poll(waiting).toBe(1);
+    const next = store.change(tenantId, clientId, async (present) => ({ result: present?.oidcClientId }));
+    await expect.poll(waiting).toBe(2);
+    response.resolve();
+    await Promise.all([slow, replaced]);
+    expect(await next).toBe('oidc-2');
+  });
+
   it('that throws changes nothing', async () => {
     await replace();
     const failing = store.change(registration.tenantId, registration.clientId, () => Promise.reject(new Error('no')));

@@ -128,7 +128,8 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       }),
     change: (tenantId, clientId, work) =>
       changePool.transaction(claimOf({ tenantId, clientId }), async (client) => {
-        await waitLonger(client);
+        // Without this lock, a statement that waits for `replace` would not see the new row.
+        await lockClient(client, { tenantId, clientId });
         const { rows } = await client.query<StoredRegistration>(`${findSql} FOR UPDATE`, [tenantId, clientId]);
         const { result, changed } = await work(openCurrent(rows));
         if (changed) await saveRegistration(client, keys, changed, 1);
@@ -237,14 +238,12 @@ WHERE r.tenant_id = given.tenant_id AND r.client_id = given.client_id AND r.oidc
 const eventSql =
   'INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES ($1, $2, $3, $4, $5, $5)';
 
-/** Raises the lock and statement timeouts: the request that holds the lock may be calling the identity provider. */
-async function waitLonger(client: Queryable): Promise<void> {
+/**
+ * Serialises registrations and changes of one client. Takes an advisory lock, because the first registration has no
+ * row. Raises the timeouts: the request that holds the lock may be calling the identity provider.
+ */
+async function lockClient(client: Queryable, { tenantId, clientId }: ClientKey): Promise<void> {
   await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
-}
-
-/** Serialises registrations of one client. Takes an advisory lock, because the first registration has no row. */
-async function lockClient(client: Queryable, { tenantId, clientId }: Registration): Promise<void> {
-  await waitLonger(client);
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";
   await client.query(sql, [tenantId, clientId]);
 }
