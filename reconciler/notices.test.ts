@@ -25,8 +25,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /**
- * Advances the clocks and runs the reconciler. Waits for deliveries first: the jump ends their claims, so that they would
- * run a second time, and the reference implementation would then have two subscribers of a form.
+ * Advances the clocks and runs the reconciler. Waits for deliveries first: the jump ends their claims, so that they
+ * would run a second time, and the reference implementation would then have two subscribers of a form.
  */
 async function reconcileAfter(milliseconds: number) {
   await delivered();
