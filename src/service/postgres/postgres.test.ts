@@ -1,6 +1,7 @@
 // Tests broken connections, transactions, and the problems that clients get for database errors. Uses a real Postgres:
 // the tests terminate its connections, block statements and make it unreachable.
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -164,6 +165,14 @@ describe.concurrent('a database error gives the client', () => {
     onTestFinished(() => nowhere.end());
     expect((await problemOf(nowhere.query('SELECT 1')))?.status).toBe(503);
     await expect(nowhere.query('SELECT 1')).rejects.toThrow();
+  });
+
+  it('503 if the host has several addresses, and all of them refuse the connection', async () => {
+    const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
+    const socket = connect({ host: 'db', port: 1, lookup: (_host, _options, found) => found(null, addresses) });
+    const [refused] = await once(socket, 'error').catch((error: unknown) => [error]);
+    expect(refused).toBeInstanceOf(AggregateError);
+    expect(databaseProblem(refused)).toMatchObject({ slug: 'unavailable', status: 503 });
   });
 
   it('503 if the host is unknown, or the role, the database or the password is wrong', async () => {

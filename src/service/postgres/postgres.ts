@@ -133,7 +133,7 @@ export function databaseProblem(error: unknown): Problem | undefined {
     endsConnection(error) ||
     unavailableStates.test(code) ||
     brokenCodes.has(code) ||
-    ('syscall' in error && connectingCalls.has(error.syscall)) ||
+    isFailedConnection(error) ||
     isTlsFailure(error) ||
     unavailableMessages.test(error.message);
   if (!unavailable) return undefined;
@@ -141,6 +141,15 @@ export function databaseProblem(error: unknown): Problem | undefined {
     cause: error,
     headers: { 'Retry-After': '5' },
   });
+}
+
+/**
+ * True if no connection could be opened. If a host has several addresses, Node tries them all, and throws an
+ * AggregateError, which has no `syscall` itself.
+ */
+function isFailedConnection(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.some(isFailedConnection);
+  return error instanceof Error && 'syscall' in error && connectingCalls.has(error.syscall);
 }
 
 export function isLockTimeout(error: unknown): boolean {
