@@ -33,6 +33,8 @@ let calls: string[];
 let refused: { clients: string[]; statuses: string[]; events: string[] };
 /** Names of resources with a target that the directory does not know. */
 let unresolved: string[];
+/** The status with which the configuration service rejects `refused.clients`. */
+let refusal: number;
 /** If true, the API server fails whenever a status is written. */
 let clusterFails: boolean;
 beforeEach(async () => {
@@ -43,6 +45,7 @@ beforeEach(async () => {
   calls = [];
   refused = { clients: [], statuses: [], events: [] };
   unresolved = [];
+  refusal = 400;
   clusterFails = false;
 });
 
@@ -82,7 +85,7 @@ const configuration = {
     const names = Object.keys(clients ?? {});
     if (names.length > 0) calls.push(`write ${names.join()}`);
     if (names.some((id) => refused.clients.includes(id)))
-      throw new PlatformError('configuration', 'rejected', { upstreamStatus: 400 });
+      throw new PlatformError('configuration', 'rejected', { upstreamStatus: refusal });
     documents[name] = { ...document, ...others, ...(clients && { clients: { ...document.clients, ...clients } }) };
     return { revision: 2 };
   },
@@ -143,6 +146,20 @@ it('a refused client is quarantined while the others are written, and is retried
   expect(readyOf('bad')).toBe('True');
   expect(await entries()).toEqual([]);
 });
+
+it.each([404, 405])(
+  'a client is not quarantined if the service has no such operation (%i), and is tried again',
+  async (status) => {
+    refused.clients = ['bad'];
+    refusal = status;
+    expect(await sync()).toMatchObject({ failures: [expect.stringContaining('cannot be written')], quarantined: 0 });
+    expect(calls.filter((call) => call.startsWith('write'))).toHaveLength(1);
+    expect(await entries()).toEqual([]);
+    refused.clients = [];
+    expect(await sync()).toMatchObject({ failures: [], quarantined: 0 });
+    expect(['one', 'bad', 'two'].map(readyOf)).toEqual(['True', 'True', 'True']);
+  },
+);
 
 it('a released client is tried again', async () => {
   refused.clients = ['bad'];

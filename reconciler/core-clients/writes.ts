@@ -108,14 +108,15 @@ async function writeSome(entries: ClientEntry[], options: WriteOptions, written:
       auditLog(log).info({ client: id, audit }, 'core client written');
     }
   } catch (error) {
-    if (!(error instanceof PlatformError && error.kind === 'rejected')) throw error;
+    const cause = serviceRefusal(error);
+    if (!cause) throw error;
     if (entries.length > 1) {
       for (const entry of entries) await writeSome([entry], options, written);
       return;
     }
     for (const entry of entries) {
       written.results.set(entry.id, { kind: 'refused' });
-      refusals.add({ ...writeOf(entry), detail: `${error.service} ${error.upstreamStatus ?? ''}`.trim() });
+      refusals.add({ ...writeOf(entry), detail: cause.detail });
     }
     log.warn({ client: entries[0]?.id }, 'configuration service refused a core client');
   }
