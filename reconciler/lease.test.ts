@@ -75,6 +75,14 @@ describe('the lease', () => {
     await expect(release(dead)).rejects.toThrow(LeaseLostError);
   });
 
+  it('of a run that died while its clock was days ahead is free', async () => {
+    world.advance(30 * day);
+    const dead = await take();
+    world.advance(-30 * day);
+    expect(await world.run()).toMatchObject({ outcome: 'succeeded' });
+    await expect(release(dead)).rejects.toThrow(LeaseLostError);
+  });
+
   it('is renewed by every transaction', async () => {
     const lease = await take();
     world.advance(duration - 1);

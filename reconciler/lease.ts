@@ -85,11 +85,18 @@ export interface LeaseOptions extends RetryOptions {
   duration: number;
 }
 
+/**
+ * Milliseconds. LEASE_DURATION is at most an hour, so a lease that ends later than this from now was acquired while a
+ * clock was wrong. It counts as expired. Otherwise, if its run has died, no run could begin until that time.
+ */
+const implausible = 86_400_000;
+
 // The lease is stored in the table reconciler_turn. If a transaction of another run has locked the row, that run holds
 // the lease, and SKIP LOCKED finds no row.
 const acquireSql = `
 WITH free AS (
-  SELECT only_row FROM reconciler_turn WHERE held_until IS NULL OR held_until <= $1 FOR UPDATE SKIP LOCKED
+  SELECT only_row FROM reconciler_turn WHERE held_until IS NULL OR held_until <= $1 OR held_until > $3
+  FOR UPDATE SKIP LOCKED
 )
 UPDATE reconciler_turn t SET generation = t.generation + 1, held_until = $2
 FROM free WHERE t.only_row = free.only_row
@@ -102,7 +109,8 @@ const renewSql = 'UPDATE reconciler_turn SET held_until = $2 WHERE generation = 
 export async function acquireLease(options: LeaseOptions): Promise<Lease | undefined> {
   const { pool, clock, duration } = options;
   const end = () => new Date(clock().getTime() + duration);
-  const [acquired] = (await pool.query<{ generation: string }>(acquireSql, [clock(), end()])).rows;
+  const latest = new Date(clock().getTime() + implausible);
+  const [acquired] = (await pool.query<{ generation: string }>(acquireSql, [clock(), end(), latest])).rows;
   if (!acquired) return undefined;
   const { generation } = acquired;
 
