@@ -41,6 +41,24 @@ describe('a record in memory', () => {
     expect(await store.records.get('key')).toBeNull();
   });
 
+  it('is kept for 30 days without a timer that is too long for Node, which would fire at once, again and again', async () => {
+    const set = vi.spyOn(globalThis, 'setTimeout');
+    await store.records.set('key', 'text', seconds(30 * 86_400));
+    advance(100);
+    expect(set.mock.calls.map(([, milliseconds = 0]) => milliseconds).filter((one) => one > 2 ** 31 - 1)).toEqual([]);
+    at(30 * 86_400_000 - 1);
+    expect(await store.records.get('key')).toBe('text');
+    at(30 * 86_400_000 + 1);
+    expect(await store.records.get('key')).toBeNull();
+  });
+
+  it('leaves the memory when it has expired, also if nothing reads it', async () => {
+    await store.records.set('key', 'x'.repeat(10), seconds(2));
+    expect(vi.getTimerCount()).toBe(1);
+    advance(10 * 60_000);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('can be deleted together with others', async () => {
     for (const key of ['one', 'two', 'three']) await store.records.set(key, key, seconds(2));
     await store.records.del(['one', 'two']);

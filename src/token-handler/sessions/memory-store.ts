@@ -6,15 +6,37 @@ import { expiryOf, recordKey, type SessionLimits } from './session.ts';
 import { positionLife } from './session-indexes.ts';
 import type { Marks, RecordClient, SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
 
-/** A cache whose values have individual expiry times. Timers remove expired values even if nothing reads them. */
+/** Milliseconds after which expired values are removed from memory, even if nothing reads them. */
+const sweepInterval = 60_000;
+
+/**
+ * A cache whose values have individual expiry times. One timer removes the expired values of all keys. The timers of
+ * LRUCache (`ttlAutopurge`) cannot be used: a session may last longer than the longest timer of Node (24.8 days), and
+ * such a timer would fire at once, again and again.
+ */
 class Expiring<T extends NonNullable<unknown>> extends LRUCache<string, T> {
+  #timer: NodeJS.Timeout | undefined;
+
   constructor(now: () => number) {
-    super({ ttl: 1, ttlAutopurge: true, ttlResolution: 0, perf: { now } });
+    super({
+      ...{ ttl: 1, ttlResolution: 0, perf: { now } },
+      // LRUCache warns about a cache without a limit.
+      ...{ maxSize: Number.MAX_SAFE_INTEGER, sizeCalculation: () => 1 },
+    });
   }
 
   /** Keeps a value until `until`, in milliseconds since 1970. */
   keep(key: string, value: T, until: number): void {
     this.set(key, value, { ttl: Math.max(1, until - this.perf.now()) });
+    this.#sweepLater();
+  }
+
+  #sweepLater(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.purgeStale();
+      if (this.size > 0) this.#sweepLater();
+    }, sweepInterval).unref();
   }
 }
 
@@ -95,7 +117,7 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       return wasLive;
     },
     async count() {
-      // Removes expired token sets before counting, because their timers may not have run yet.
+      // Removes expired token sets before counting, because the timer may not have removed them yet.
       sets.purgeStale();
       return sets.size;
     },
