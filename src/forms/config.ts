@@ -25,7 +25,7 @@ const fields = z.object({
   CODE_KEY: secret(32).describe(
     'Key of the HMACs under which codes, addresses and idempotency keys are stored: 32 characters or more, the same in every pod',
   ),
-  CODE_LIFETIME: isoDuration('PT10M', { positive: true }).describe(
+  CODE_LIFETIME: isoDuration('PT10M', { max: 'P1D', positive: true }).describe(
     'Lifetime of the codes that the notification service sends. send-code returns the expiry that follows from it; the notification service itself decides when a code expires',
   ),
   CODE_CHANNELS: csv('email,sms')
@@ -33,7 +33,7 @@ const fields = z.object({
     .describe(
       'Channels to which the notification service can send codes. An applicant without an account who has none of them cannot create a form. Set it to email if the platform has no provider for text messages. A channel is also left out if the notification service says that it sends no codes there',
     ),
-  SUBSCRIBER_REMOVAL_DELAY: isoDuration('PT15M').describe(
+  SUBSCRIBER_REMOVAL_DELAY: isoDuration('PT15M', { max: 'P30D' }).describe(
     'Time between the delivery of a form-deleted event and the deletion of the form’s subscriber at the notification service, which needs it to send the notice. The time grows with NOTICE_TIME if the notification service cannot say whether it has sent the notice',
   ),
   NOTICE_TIME: isoDuration('PT11S', { max: 'PT5M' }).describe(

@@ -47,7 +47,7 @@ const fields = z.object({
       'JSON file with tenants and directory entries. Each start adds and changes what the file says, and deletes nothing',
     ),
   WORKER_CONCURRENCY: integer(4, { min: 1, max: 50 }).describe('Jobs that this process runs at the same time'),
-  WORKER_STALE_AFTER: isoDuration('PT30S', { positive: true }).describe(
+  WORKER_STALE_AFTER: isoDuration('PT30S', { max: 'PT4H', positive: true }).describe(
     'Time without a heartbeat of a process after which other processes take over its jobs',
   ),
 });

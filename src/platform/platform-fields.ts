@@ -12,7 +12,7 @@ export const platformFields = {
     .optional()
     .describe('Client id of this service’s account in the realm core; by default the service’s URN'),
   CLIENT_SECRET: secret(8).describe('Client secret of that account'),
-  PLATFORM_CACHE_TTL: isoDuration('PT60S').describe(
+  PLATFORM_CACHE_TTL: isoDuration('PT60S', { max: 'P1D' }).describe(
     'Age up to which a cached response of a platform service is fresh; see “Cached responses” in docs/configuration.md',
   ),
   PLATFORM_TIMEOUT: isoDuration('PT10S', { max: 'PT1H', positive: true }).describe(

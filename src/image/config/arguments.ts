@@ -17,6 +17,9 @@ export interface CheckCommand {
   json: boolean;
 }
 
+/** Milliseconds. Timers of Node hold at most 24.8 days; a longer timer fires at once. */
+const longestTimeLimit = 3_600_000;
+
 export const help = `Checks the configuration as a start would, and reports all problems together. Changes nothing, and listens nowhere.
 The environment is that of the process. It also asks the dependencies: whether the database can be reached, belongs to
 the process and has a schema that this release can use, and whether Redis, the identity provider and the directory accept
@@ -27,7 +30,7 @@ Usage: npm run config -- --check [--process NAME]… [--skip DEPENDENCY]… [--t
   --process NAME         ${processNames.join(', ')}; may be repeated. By default
                          all, although each of them usually has its own environment and database
   --skip DEPENDENCY      do not ask postgres, redis, identity-provider or directory; \`all\` checks the settings only
-  --time-limit DURATION  how long each dependency may take to respond, such as PT30S; by default PT10S
+  --time-limit DURATION  how long each dependency may take to respond, such as PT30S; by default PT10S, at most PT1H
   --json                 print one JSON object
   --help                 print this
 
@@ -40,7 +43,8 @@ export function parseCheckArguments(args: string[]): CheckCommand | undefined {
   if (help || args.length === 0) return undefined;
   if (!check) throw new UsageError('expected: --check. See --help.');
   const timeLimit = parseDuration(values['time-limit'] ?? 'PT10S');
-  if (!timeLimit) throw new UsageError('--time-limit must be a duration such as PT30S. See --help.');
+  if (!timeLimit || timeLimit > longestTimeLimit)
+    throw new UsageError('--time-limit must be a duration such as PT30S, at most PT1H. See --help.');
   return {
     processes: process.map((name) => oneOf(processNames, name, '--process')),
     skipped: skip.includes('all') ? [...dependencies] : skip.map((name) => oneOf(dependencies, name, '--skip')),

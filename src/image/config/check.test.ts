@@ -299,6 +299,7 @@ describe('the command', () => {
     [['--check', '--process', 'x']],
     [['--check', '--skip', 'x']],
     [['--check', '--time-limit', 'x']],
+    [['--check', '--skip', 'all', '--time-limit', 'PT1H1S']],
     [['--chek']],
   ])('exits 2 for %j, with one line', async (args) => {
     const { code, stderr } = await run(args);

@@ -6,11 +6,11 @@ import { isoDuration } from '../../service/operations/duration.ts';
 const settings = z.object({
   PLATFORM_BEHAVIOUR: z.literal(['default', 'reference']).default('default'),
   /** Time for which the event service and the notification service cache core configuration. */
-  REFERENCE_CACHE: isoDuration('PT10H'),
+  REFERENCE_CACHE: isoDuration('PT10H', { max: 'P1D' }),
   /** Time for the handling of an event of a tenant without `fromEmail`. */
-  REFERENCE_EVENT_TIME: isoDuration('PT10.9S'),
+  REFERENCE_EVENT_TIME: isoDuration('PT10.9S', { max: 'PT1H' }),
   /** Pause between the read and the write of one request. Another request may change the data during this pause. */
-  REFERENCE_DELAY: isoDuration('PT0.02S'),
+  REFERENCE_DELAY: isoDuration('PT0.02S', { max: 'PT1H' }),
 });
 
 /** The times of the reference implementation's behaviour, in milliseconds. */
