@@ -57,7 +57,7 @@ export function createRawClient(
   const cache = tracking ? { clientSideCache: tracking } : {};
   if (topology.kind === 'server') {
     const client = new ServerClient({ ...common, ...cache, url: topology.url, socket });
-    return { client, ping: () => client.sendCommand(['PING']), send: (args) => client.sendCommand(args) };
+    return { client, ping: () => client.checkPrimary(), send: (args) => client.sendCommand(args) };
   }
   if (topology.kind === 'sentinel') {
     const client = createSentinel({

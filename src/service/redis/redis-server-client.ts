@@ -1,6 +1,7 @@
 // A node-redis client for a single server, with only the commands that Formgate uses. The `createClient` of node-redis
 // creates a class with all 800 commands for each protocol. That took 10 % of the token handler's startup time.
 import {
+  ErrorReply,
   RedisClient,
   type RedisFunctions,
   type RedisModules,
@@ -42,6 +43,35 @@ export class ServerClient
   extends RedisClient<RedisModules, RedisFunctions, RedisScripts, RespVersions, TypeMapping>
   implements RawClient
 {
+  /** False if the server does not permit INFO, usually because of an ACL. */
+  #mayAskRole = true;
+
+  /**
+   * Throws if the server does not respond, or is a replica. A primary can become a replica while the connection stays
+   * open, for example in a failover of a managed Redis, whose address then leads to the new primary. Like a primary, a
+   * replica responds to PING, but it refuses writes. The server is therefore asked to close the connection, so that
+   * node-redis opens a new one.
+   */
+  async checkPrimary(): Promise<void> {
+    // PING is needed too: unlike INFO, it fails while the server loads its data.
+    const [isReplica] = await Promise.all([this.#isReplica(), this.sendCommand(['PING'])]);
+    if (!isReplica) return;
+    this.sendCommand(['QUIT']).catch(() => undefined);
+    throw new Error('the Redis server is a replica, which refuses writes');
+  }
+
+  /** Also returns false if the server does not tell its role. */
+  async #isReplica(): Promise<boolean> {
+    try {
+      return this.#mayAskRole && /^role:slave\b/m.test(String(await this.sendCommand(['INFO', 'replication'])));
+    } catch (error) {
+      if (!(error instanceof ErrorReply)) throw error;
+      // With each denied command, the log of the ACL would grow.
+      if (/^(NOPERM|ERR unknown command)/.test(error.message)) this.#mayAskRole = false;
+      return false;
+    }
+  }
+
   get(key: string): Promise<string | null> {
     return this.#read(['GET', key]);
   }

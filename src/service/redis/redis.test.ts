@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { findFreePort } from '../../../dev/ports.ts';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
@@ -13,6 +13,7 @@ import { createCertificate } from '../../../test/support/certificate.ts';
 import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../../test/support/redis.ts';
 import { startTestCluster } from '../../../test/support/redis-cluster.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
+import { startTcpGate } from '../../../test/support/tcp-gate.ts';
 import { until as untilTrue } from '../../../test/support/until.ts';
 import { ConfigError, parseConfig } from '../operations/config.ts';
 import { createMetrics } from '../operations/metrics.ts';
@@ -239,6 +240,41 @@ describe('one server', () => {
     const text = `ERR Error running script (call to f_ae34): @user_script:1: @user_script: 1: -${reason} `;
     const script = defineScript('return redis.error_reply(ARGV[1])');
     await expect(redis.run(script, ['a'], [text])).rejects.toMatchObject({ slug: 'unavailable', status: 503 });
+  });
+
+  it('that has become a replica is left for the new primary behind the same address', async () => {
+    const former = await serve();
+    const gate = await startTcpGate(former.port);
+    onTestFinished(() => gate.close());
+    const redis = connect({ topology: { kind: 'server', url: `redis://127.0.0.1:${gate.port}` } });
+    await exercise(redis);
+    const primary = await serve();
+    await former.command('REPLICAOF', '127.0.0.1', String(primary.port));
+    // Open connections stay at the former primary. Only new connections lead to the new one.
+    await gate.open(primary.port);
+    await until(() =>
+      put(redis, 'after', '1').then(
+        () => true,
+        () => false,
+      ),
+    );
+    await exercise(redis);
+    expect(await primary.command('GET', 'after')).toBe('1');
+    expect(log.lines()).toContainEqual(
+      expect.objectContaining({
+        msg: 'Redis is unreachable',
+        err: expect.objectContaining({ message: expect.stringContaining('replica') }),
+      }),
+    );
+  });
+
+  it('is used with PING alone if its ACL denies INFO', async () => {
+    const server = await serve({ args: ['--user', 'default', 'on', 'nopass', '~*', '+@all', '-info'] });
+    await exercise(connect(byUrl(server)));
+    await delay(1_500);
+    // The log counts denied commands. Each of the two connections has asked once.
+    expect(String(await server.command('ACL', 'LOG'))).toMatch(/^count,2,reason,command,context,toplevel,object,info,/);
+    expect(log.lines().map(({ msg }) => msg)).toEqual(['Redis is reachable']);
   });
 
   it('is reached by TLS with a private certificate authority', async () => {
