@@ -1,12 +1,12 @@
-// Reads and writes entries as CSV (RFC 4180). The text is read in short steps, because parsing a megabyte takes up to
-// half a second.
+// Reads and writes entries as CSV (RFC 4180). The text is read and written in short steps, because the largest table
+// takes half a second.
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type CastingContext, CsvError, Parser } from 'csv-parse';
 import { bodyProblem } from '../../service/http/body-bytes.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject, memberOf } from '../../service/json-value.ts';
-import { maxEntries } from './register.ts';
+import { maxEntries, refuseLong } from './register.ts';
 
 export interface Table {
   columns: string[];
@@ -25,6 +25,8 @@ const maxColumns = 100;
  * milliseconds.
  */
 const stepBytes = 16_384;
+/** Number of cells that are written before the event loop may handle other work. */
+const stepCells = 5_000;
 /** Column names that could change the prototype of an object. They are not allowed in JSON bodies either. */
 const reserved = new Set(['__proto__', 'constructor', 'prototype']);
 
@@ -97,10 +99,12 @@ function malformed(error: CsvError & { lines?: number }) {
 
 /**
  * Returns entries as CSV with a header. Strings become the column `value`. Nested values become JSON, and null becomes
- * an empty cell. Throws Problem `invalid-request` if the entries need more columns than an import allows. The table has
- * a cell for each column and row, so without this limit its size would grow with the square of the entries' size.
+ * an empty cell. Throws Problem `invalid-request` if the entries need more rows or columns than an import allows. The
+ * table has a cell for each column and row, so without these limits its size would grow with the square of the entries'
+ * size.
  */
-export function toCsv(entries: readonly unknown[]): string {
+export async function toCsv(entries: readonly unknown[]): Promise<string> {
+  refuseLong(entries);
   const rows = entries.map((entry) => (isObject(entry) ? entry : { value: entry }));
   const columns = new Set<string>();
   for (const row of rows) {
@@ -108,8 +112,13 @@ export function toCsv(entries: readonly unknown[]): string {
     if (columns.size > maxColumns) throw tooManyColumns();
   }
   const names = columns.size > 0 ? [...columns] : ['value'];
-  const lines = rows.map((row) => names.map((name) => quoted(cellOf(memberOf(row, name)))).join(','));
-  return `${[names.map((name) => quoted(cellOf(name))).join(','), ...lines].join('\r\n')}\r\n`;
+  const lines = [names.map((name) => quoted(cellOf(name))).join(',')];
+  const stepRows = Math.ceil(stepCells / names.length);
+  for (const [index, row] of rows.entries()) {
+    if (index % stepRows === 0) await nextTurn();
+    lines.push(names.map((name) => quoted(cellOf(memberOf(row, name)))).join(','));
+  }
+  return `${lines.join('\r\n')}\r\n`;
 }
 
 function tooManyColumns(): Problem {

@@ -152,6 +152,25 @@ describe('CSV', () => {
     expect((await ask('GET', narrow, '/entries', undefined, { accept: 'text/csv' })).status).toBe(200);
   });
 
+  it('of a register with more than 10,000 entries is 400 that says so, and so is a comparison of its revisions', async () => {
+    const name = await register();
+    // The configuration service accepts longer lists than this API does.
+    const entries = [{ value: 'a', ...Object.fromEntries(Array.from({ length: 99 }, (_, n) => [`m${n}`, n])) }];
+    for (let n = 0; n < 10_000; n += 1) entries.push({ value: `${n}` });
+    await backend.configuration.replace('data-register', name, entries, { tenantId });
+    const detail = 'The register has more than 10000 entries. Read them as JSON, or replace them with a PATCH.';
+    for (const answer of [
+      await ask('GET', name, '/entries', undefined, { accept: 'text/csv' }),
+      await csv(name, '?mode=replace', 'value\na\n'),
+      await csv(name, '?dryRun=true', 'value\na\n'),
+      await ask('GET', name, '/revisions/0/changes'),
+    ])
+      expect(answer).toMatchObject({ status: 400, body: { type: 'urn:formgate:problem:invalid-request', detail } });
+    expect(await entriesOf(name)).toEqual(entries);
+    expect((await ask('PATCH', name, '', { entries: cities })).status).toBe(200);
+    expect((await ask('GET', name, '/entries', undefined, { accept: 'text/csv' })).status).toBe(200);
+  });
+
   it('with a long column name is 400 if the entries would be too large, before they are built', async () => {
     const name = await register();
     const rows = Array.from({ length: 9_000 }, (_, n) => `k${n},1\n`);

@@ -24,8 +24,8 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
       'A register is open if `anonymousRead` is set on its definition in the configuration service; a change takes effect ' +
       'here within five minutes. Without a token, `tenantId` names the tenant, and reads are limited by client address. ' +
       'With `Accept: text/csv` the response is a table with a header. Text that a spreadsheet would take for a formula has ' +
-      'an apostrophe before it, which an import removes. Entries with more than 100 different members are only available ' +
-      'as JSON.',
+      'an apostrophe before it, which an import removes. More than 10,000 entries, and entries with more than 100 different ' +
+      'members, are only available as JSON.',
     guards: [varyByCaller, ifBearer([bearer, tenant], [anonymous, anonymousReadLimit, namedTenant])],
     params: nameParams,
     query: tenantQuery,
@@ -58,7 +58,7 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
         if (!entries) throw refuseRead(caller);
       }
       const isCsv = request.accepts(['application/json', 'text/csv']) === 'text/csv';
-      const { body, etag } = isCsv ? renderCsv(entries) : render(entries);
+      const { body, etag } = await (isCsv ? renderCsv(entries) : render(entries));
       response.set('ETag', etag);
       if (!caller) response.set('Cache-Control', 'max-age=60');
       if (isKnown(request.headers['if-none-match'], etag)) response.status(304).end();
@@ -83,16 +83,19 @@ interface Rendered {
 }
 
 /**
- * Returns a function that renders entries, and caches their text for as long as the entries are cached. The strong ETag
- * is the hash of the text.
+ * Returns a function that renders entries, and caches their text for as long as the entries are cached. Concurrent
+ * requests share one rendering. The strong ETag is the hash of the text.
  */
-function createRenderer(textOf: (entries: readonly unknown[]) => string): (entries: readonly unknown[]) => Rendered {
-  const known = new WeakMap<object, Rendered>();
+function createRenderer(
+  textOf: (entries: readonly unknown[]) => string | Promise<string>,
+): (entries: readonly unknown[]) => Promise<Rendered> {
+  const known = new WeakMap<object, Promise<Rendered>>();
+  async function render(entries: readonly unknown[]): Promise<Rendered> {
+    const body = Buffer.from(await textOf(entries));
+    return { body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
+  }
   return (entries) => {
-    const before = known.get(entries);
-    if (before) return before;
-    const body = Buffer.from(textOf(entries));
-    const rendered = { body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
+    const rendered = known.get(entries) ?? render(entries);
     known.set(entries, rendered);
     return rendered;
   };

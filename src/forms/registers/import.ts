@@ -4,7 +4,7 @@ import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { isObject, memberOf } from '../../service/json-value.ts';
 import { cellOf, type Row, type Table, textOf } from './csv.ts';
 import { keyOf } from './entry-changes.ts';
-import { maxEntriesBytes, sizeOf, tooLarge } from './register.ts';
+import { maxEntriesBytes, refuseLong, sizeOf, tooLarge } from './register.ts';
 
 export interface ImportOptions {
   /** Name of the column that contains the keys. Ignored if the entries are strings, because a string is its own key. */
@@ -21,9 +21,11 @@ type Fields = Record<string, unknown>;
 /**
  * Returns the new entries. The rows of a table with one column become strings, unless the register contains objects. A
  * member of an object keeps its value if the table has no column for it; an empty cell removes the member. Throws
- * Problem `invalid-request`, which names the line, and `conflict` if several entries have the key of a row.
+ * Problem `invalid-request`, which names the line, and `conflict` if several entries have the key of a row. Also throws
+ * `invalid-request` if the existing entries are too many.
  */
 export function importTable(table: Table, existing: readonly unknown[], options: ImportOptions): unknown[] {
+  refuseLong(existing);
   const hasObjects = existing.some(isObject);
   const isText = table.columns.length === 1 && !hasObjects;
   if (!isText && !hasObjects && existing.length > 0 && options.mode === 'upsert')

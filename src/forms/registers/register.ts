@@ -1,5 +1,6 @@
 // A data register and its two parts in the configuration service: the definition, which has an array schema, and the
 // entries. If one part is missing, the register does not exist. All functions are pure.
+import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 
 export const registerNamespace = 'data-register';
@@ -151,6 +152,16 @@ export function entryProblems(entries: readonly unknown[]): EntryProblem[] {
   }
   if (problems.length === 0 && sizeOf(entries) > maxEntriesBytes) problems.push({ path: [], detail: tooLarge });
   return problems;
+}
+
+/**
+ * Throws Problem `invalid-request` for a list that is longer than this API writes. Such a list was written directly in
+ * the configuration service, and may have a million entries. Work on each entry would stop the process for seconds.
+ */
+export function refuseLong(entries: readonly unknown[]): void {
+  if (entries.length <= maxEntries) return;
+  const detail = `The register has more than ${maxEntries} entries. Read them as JSON, or replace them with a PATCH.`;
+  throw new Problem('invalid-request', detail);
 }
 
 /**

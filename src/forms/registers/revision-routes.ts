@@ -3,7 +3,7 @@ import { type Route, route } from '../../service/http/http-app.ts';
 import { notFound } from './changes.ts';
 import { compareEntries } from './entry-changes.ts';
 import { noRevision } from './entry-edits.ts';
-import { type Register, type Revision, registerOf } from './register.ts';
+import { type Register, type Revision, refuseLong, registerOf } from './register.ts';
 import type { RegisterRoutesOptions } from './register-routes-options.ts';
 import {
   busy,
@@ -147,6 +147,8 @@ function compareRoute(options: RegisterRoutesOptions): Route {
         [revision, to ?? latest?.revision ?? 0].map((each) => store.revision(name, each, context)),
       );
       if (!before || !after) throw noRevision();
+      refuseLong(before);
+      refuseLong(after);
       response.json(compareEntries(before, after, keyField));
     },
   });
