@@ -61,6 +61,23 @@ describe('a definition', () => {
     const first = await source.find('tenant', 'permit', permission);
     expect(await source.find('tenant', 'permit', permission)).toBe(first);
   });
+
+  it('that is not valid is also parsed once, and each lookup throws its problem', async () => {
+    let reads = 0;
+    const configured = {
+      get name() {
+        reads += 1;
+        return 5;
+      },
+    };
+    const { source } = sourceOf({ 'form-service:permit': configured });
+    const find = () => source.find('tenant', 'permit', permission);
+    const problem = { slug: 'definition-invalid', errors: [{ pointer: '/name' }] };
+    await expect(find()).rejects.toMatchObject(problem);
+    const before = reads;
+    await expect(find()).rejects.toMatchObject(problem);
+    expect([before > 0, reads - before]).toEqual([true, 0]);
+  });
 });
 
 describe('parseDefinition', () => {

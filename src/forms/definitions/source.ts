@@ -1,8 +1,9 @@
 // Reads form definitions from the tenant's configuration: from a property of `platform:form-service` or, if that does
 // not exist, from the configuration `form-service:<id>`. The platform client caches configurations, and reads them
-// again if they do not contain the definition. This module caches only parsed definitions.
+// again if they do not contain the definition. This module caches only the results of parsing.
 import type { Configuration, Lookup } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { isObject, memberOf } from '../../service/json-value.ts';
 import { definitionIdPattern, type FormDefinition, parseDefinition } from './definition.ts';
 
@@ -14,15 +15,16 @@ interface FindOptions {
 }
 
 export function createDefinitionSource(configuration: Pick<Configuration, 'activeOrLatest'>) {
-  // The platform client returns the same object until a configuration changes (platform/cache.ts).
-  const parsed = new WeakMap<object, FormDefinition>();
+  // The platform client returns the same object until a configuration changes (platform/cache.ts). Problems are kept
+  // too: parsing an invalid definition of a megabyte takes 0.1 s, and anyone may ask for a form definition.
+  const parsed = new WeakMap<object, { id: string; result: FormDefinition | Problem }>();
 
   function parse(id: string, configured: unknown): FormDefinition {
     const known = isObject(configured) ? parsed.get(configured) : undefined;
-    if (known?.id === id) return known;
-    const definition = parseDefinition(id, configured);
-    if (isObject(configured)) parsed.set(configured, definition);
-    return definition;
+    const result = known?.id === id ? known.result : parsedOrProblem(id, configured);
+    if (isObject(configured)) parsed.set(configured, { id, result });
+    if (result instanceof Problem) throw result;
+    return result;
   }
 
   return {
@@ -48,6 +50,15 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
       return added === undefined ? undefined : parse(id, added);
     },
   };
+}
+
+function parsedOrProblem(id: string, configured: unknown): FormDefinition | Problem {
+  try {
+    return parseDefinition(id, configured);
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    throw error;
+  }
 }
 
 function isEmpty(value: unknown): boolean {
