@@ -1,7 +1,7 @@
 // Tests the intake application over HTTP, with two browsers, the real identity provider and real mail. A browser has
 // access to a form only with the form's cookie, which it gets by creating the form or by entering a code for it.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ApplicantBrowser, startTestApply, type TestApply } from '../../../test/support/apply.ts';
 
 const minute = 60_000;
@@ -356,6 +356,30 @@ describe('invalid input', () => {
       expect((await page.ask('GET', path)).status, path).toBe(404);
     expect((await fetch(`${apply.forms.url}/apply/api/tenants/core/definitions/permit`)).status).toBe(404);
   });
+});
+
+it('a definition is parsed once for the page, and again after a change', async () => {
+  const read = async () => {
+    const response = await fetch(`${apply.forms.url}/apply/api/tenants/demo/definitions/large`);
+    expect(response.status).toBe(200);
+    return response.text();
+  };
+  const define = (title: string) =>
+    apply.forms.define({
+      ...{ id: 'large', name: 'Large', anonymousApply: true },
+      dataSchema: { title, examples: Array(150_000).fill({}) },
+    });
+  await define('First title');
+  const first = await read();
+  const parse = vi.spyOn(JSON, 'parse');
+  const later = [await read(), await read(), await read()];
+  const parsed = parse.mock.calls.filter(([text]) => String(text).includes('First title'));
+  parse.mockRestore();
+  expect(parsed).toHaveLength(0);
+  expect(later).toEqual([first, first, first]);
+  expect(JSON.parse(first)).toMatchObject({ id: 'large', tenantName: 'Demo', dataSchema: { title: 'First title' } });
+  await define('Second title');
+  expect(JSON.parse(await read())).toMatchObject({ dataSchema: { title: 'Second title' }, files: false });
 });
 
 it('an upload gets 501 if there is no file service, and 400 if its name is not a file name', async () => {
