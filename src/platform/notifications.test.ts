@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   answerJson,
+  type Behaviour,
   type FaultServer,
   hang,
   inTurn,
@@ -23,6 +24,9 @@ const subscriber = {
   channels: [{ channel: 'email', address: 'ana@example.org', verified: null }],
 };
 const code = { tenantId, subscriberId: id, channel: 'email', address: 'ana@example.org', code: 'K2TPX4' };
+
+/** The response of a proxy that does not know the service's path. */
+const notHere: Behaviour = (response) => void response.writeHead(404).end('<html>not here</html>');
 
 let server: FaultServer;
 let calls: PlatformCalls;
@@ -146,7 +150,7 @@ describe('while the service does not know the type', () => {
   });
 
   it('a 404 of a proxy is a failure of the service', async () => {
-    server.behave((response) => response.writeHead(404).end('<html>not here</html>'));
+    server.behave(notHere);
     await expect(notifications.subscribe(request)).rejects.toMatchObject({ kind: 'failed', status: 502 });
   });
 });
@@ -235,6 +239,7 @@ describe('checking a code', () => {
     ['rejects it', answerJson({ errorMessage: 'no code sent yet' }, 400), 'rejected'],
     ['does not know the subscriber', answerJson({ errorMessage: 'no' }, 404), 'rejected'],
     ['denies access', answerJson({}, 403), 'denied'],
+    ['is not reached, because a proxy responds with 404', notHere, 'failed'],
     ['fails', answerJson({}, 500), 'failed'],
     ['resets the connection', reset, 'unreachable'],
     ['hangs', hang, 'timeout'],

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { Problem } from '../service/http/problem.ts';
 import type { CallOptions, PlatformClient } from './http-client.ts';
 import type { FoundType, KnownType } from './known-type.ts';
+import { PlatformError } from './platform-error.ts';
 import { pathOf } from './url-path.ts';
 
 export interface Channel {
@@ -70,9 +71,9 @@ export interface Notifications {
   /**
    * True if the code is the one that was sent. Throws Problem `code-required` for an empty code. Throws PlatformError
    * `rejected` with upstreamStatus 400 if no code was sent yet, or 404 for an unknown subscriber. Throws PlatformError
-   * `failed` if the response does not contain a result. A failed check is retried, because repeated checks with the
-   * same code and `idempotencyKey` count as one. The public platform ignores the key, but accepts a correct code
-   * repeatedly until the code expires.
+   * `failed` if the response does not contain a result, or is the 404 of a proxy. A failed check is retried, because
+   * repeated checks with the same code and `idempotencyKey` count as one. The public platform ignores the key, but
+   * accepts a correct code repeatedly until the code expires.
    */
   checkCode(request: CodeRequest & { code: string; idempotencyKey?: string | undefined }): Promise<boolean>;
   /**
@@ -135,6 +136,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
     operation: string,
     body: Record<string, string>,
     answer: z.ZodType<T>,
+    notFound?: () => T,
   ) {
     const { tenantId, subscriberId, channel, address, idempotencyKey, language, timeoutMs } = request;
     return client.request({
@@ -145,6 +147,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
       query: { tenantId },
       body: { ...body, channel, address },
       answer,
+      notFound,
       timeoutMs,
     });
   }
@@ -159,7 +162,10 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
     async checkCode(request) {
       if (request.code.trim() === '') throw new Problem('code-required');
       const body = { operation: 'check-code', code: request.code };
-      const { verified } = await operate(request, 'check code', body, z.looseObject({ verified: z.boolean() }));
+      const answer = z.looseObject({ verified: z.boolean() });
+      const { verified } = await operate(request, 'check code', body, answer, () => {
+        throw new PlatformError('notifications', 'rejected', { upstreamStatus: 404 });
+      });
       return verified;
     },
     async pendingNotices(tenantId, id) {
