@@ -47,7 +47,8 @@ export function createDefinitionCheck({ validator, configuration, urns }: CheckO
     const registrations = (await Promise.all(documents)).map((revision) => revision?.configuration);
     const isOpen = definition.anonymousApply;
     return [
-      ...roleProblems(definition, urns.prefix, registrations),
+      // One more problem than is listed shows that the list is truncated.
+      ...roleProblems(definition, urns.prefix, registrations, listed + 1),
       ...(await registerProblems(registers, isOpen, context)),
     ];
   }

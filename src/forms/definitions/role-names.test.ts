@@ -16,6 +16,15 @@ it('a definition with tens of thousands of roles, of a service with as many, is 
   expect(process.threadCpuUsage().user - user).toBeLessThan(2_000_000);
 });
 
+it('a definition with hundreds of thousands of wrong names gets as many problems as are listed, in moments', () => {
+  const definition = parseDefinition('permit', { applicantRoles: ['x', ...Array(250_000).fill(' ')] });
+  const { user } = process.threadCpuUsage();
+  const problems = roleProblems(definition, 'urn:p', [], 101);
+  expect(process.threadCpuUsage().user - user).toBeLessThan(100_000);
+  expect(problems).toHaveLength(101);
+  expect(problems[0]).toEqual({ pointer: '/applicantRoles/1', detail: 'is empty, so no caller has it' });
+});
+
 it('a definition with tens of thousands of invalid roles gets the first hundred problems', () => {
   const parse = () => parseDefinition('permit', { clerkRoles: ['clerk', ...Array(many).fill(1)] });
   expect(parse).toThrow(

@@ -7,22 +7,27 @@ import type { FormDefinition } from './definition.ts';
 const lists = ['applicantRoles', 'assessorRoles', 'clerkRoles'] as const;
 
 /**
- * Returns the problems of the definition's roles. `registrations` are the contents of the documents
- * `platform:tenant-service`. Each document maps the URN of a service to the roles of that service.
+ * Returns the problems of the definition's roles, at most `most`: a definition may have hundreds of thousands of roles.
+ * `registrations` are the contents of the documents `platform:tenant-service`. Each document maps the URN of a service
+ * to the roles of that service.
  */
 export function roleProblems(
   definition: FormDefinition,
   prefix: string,
   registrations: readonly unknown[],
+  most = Number.POSITIVE_INFINITY,
 ): FieldError[] {
   const isOfPlatform = (role: string) => role.startsWith(`${prefix}:`);
   const registered = registeredRoles(registrations);
-  return lists.flatMap((list) =>
-    definition[list].flatMap((role, index) => {
-      const problem = nameProblem(role) ?? (isOfPlatform(role) ? registrationProblem(role, registered) : undefined);
-      return problem === undefined ? [] : [{ pointer: jsonPointer([list, index]), detail: problem }];
-    }),
-  );
+  const problems: FieldError[] = [];
+  for (const list of lists)
+    for (const [index, role] of definition[list].entries()) {
+      const detail = nameProblem(role) ?? (isOfPlatform(role) ? registrationProblem(role, registered) : undefined);
+      if (detail === undefined) continue;
+      problems.push({ pointer: jsonPointer([list, index]), detail });
+      if (problems.length >= most) return problems;
+    }
+  return problems;
 }
 
 function nameProblem(role: string): string | undefined {
