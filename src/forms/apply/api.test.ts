@@ -52,6 +52,11 @@ it.each<[string, RequestListener]>([
   ['breaks the connection', (request) => request.socket.destroy()],
   ['sends half a response', (_request, response) => response.writeHead(201, { 'content-length': 9 }).write('{}')],
   ['is hidden by a failing gateway', (_request, response) => response.writeHead(502).end('Bad gateway')],
+  ['is hidden by a redirect', (_request, response) => response.writeHead(302, { location: '/login' }).end()],
+  [
+    'is hidden by a page of a proxy',
+    (_request, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Maintenance</p>'),
+  ],
   ['fails itself', problem(500, 'internal')],
 ])('a call may have had its effect if the form service %s', async (_how, respond) => {
   expect(await failureOf(respond)).toBeInstanceOf(UnansweredCall);

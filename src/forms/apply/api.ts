@@ -47,7 +47,8 @@ export class UnsentCall extends Problem {}
 export interface FormApi {
   /**
    * Calls the API. Throws UnansweredCall, UnsentCall, or PlatformError if the account gets no token. Throws another
-   * Problem if the status of the response is 400 or higher.
+   * Problem if the status of the response is 400 or higher. A redirect, or a success without JSON, comes from a proxy,
+   * so it counts as no response of the API.
    */
   call(call: ApiCall): Promise<ApiAnswer>;
   close(): Promise<void>;
@@ -96,13 +97,14 @@ export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs
       };
       const { statusCode, headers, body: stream } = await agent.request({ ...options, ...placeOf(url) });
       const text = await stream.text();
+      const isSuccess = statusCode === 204 || (statusCode < 300 && isJson(headers['content-type']));
       const etag = typeof headers.etag === 'string' ? headers.etag : undefined;
       const retryAfter = headers['retry-after'];
       return {
         status: statusCode,
         etag,
         text,
-        problem: statusCode >= 400 ? { ...parseObject(text), retryAfter } : undefined,
+        problem: isSuccess ? undefined : { ...parseObject(text), retryAfter },
       };
     } catch (error) {
       if (signal.aborted)
@@ -119,7 +121,7 @@ export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs
         const renewed = await account.renew(token);
         if (renewed !== token) answer = await send(call, renewed);
       }
-      if (answer.status < 400) return answer;
+      if (!answer.problem) return answer;
       if (answer.status === 401 && token !== undefined)
         throw fail('denied', 'unavailable', 'The account of the intake application was refused.');
       throw problemOf(answer.problem) ?? fail('failed', 'dependency-failed', 'The form service failed.');
@@ -145,6 +147,10 @@ function headersOf({ headers = {}, body, context }: ApiCall, token: string | und
 function placeOf(url: string): { origin: string; path: string } {
   const { origin, pathname, search } = new URL(url);
   return { origin, path: pathname + search };
+}
+
+function isJson(contentType: string | string[] | undefined): boolean {
+  return typeof contentType === 'string' && /^application\/json\b/i.test(contentType);
 }
 
 function parseObject(text: string): Record<string, unknown> {
