@@ -6,6 +6,7 @@ import { compileSchema, createAjv } from './json-schema.ts';
 import { patternsOf, SchemaFault } from './schema-faults.ts';
 import { type SchemaObject, visitSchemas } from './schema-tree.ts';
 import { inspectUiSchema, type NamedRegister } from './ui-schema.ts';
+import { firstErrors } from './validation-errors.ts';
 
 /** The problems of a definition. Pointers are relative to the definition. */
 export interface SchemaNotes {
@@ -27,8 +28,8 @@ export function inspectSchemas(definition: unknown, urnPrefix: string): SchemaNo
   const { faults, hints } = inspectDataSchema(dataSchema, urnPrefix);
   const { problems, registers } = inspectUiSchema(uiSchema, dataSchema);
   return {
-    errors: faults.slice(0, most).map(belowDataSchema),
-    warnings: [...hints.map(belowDataSchema), ...problems].slice(0, most),
+    errors: firstErrors(faults, most).errors.map(belowDataSchema),
+    warnings: firstErrors([...hints.map(belowDataSchema), ...problems], most).errors,
     registers: registers.slice(0, most),
   };
 }

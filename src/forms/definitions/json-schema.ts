@@ -13,7 +13,7 @@ import { portableSchema } from './portable-schema.ts';
 import { compileFaults, keywordFaults, SchemaFault } from './schema-faults.ts';
 import type { SchemaObject } from './schema-tree.ts';
 import { addSharedSchemas } from './shared-schemas.ts';
-import { describeError } from './validation-errors.ts';
+import { describeError, firstErrors } from './validation-errors.ts';
 
 /** Maximum number of listed errors. `truncated` is true if there are more errors, or may be more. */
 const listedErrors = 20;
@@ -88,13 +88,18 @@ export function createAjv(schema: SchemaObject, { allErrors, urnPrefix }: Compil
 
 /** Returns the invalid fields. Their pointers begin with `/data`. */
 export function findingsOf(errors: readonly ErrorObject[] | null | undefined): Findings {
-  const found = new Map<string, FieldError>();
-  for (const error of errors ?? []) {
+  return firstErrors(distinctErrors(errors ?? []), listedErrors);
+}
+
+function* distinctErrors(errors: readonly ErrorObject[]): Generator<FieldError> {
+  const seen = new Set<string>();
+  for (const error of errors) {
     // The error of `if` itself is skipped, because the errors of its `then` or `else` branch are listed.
     if (error.keyword === 'if') continue;
     const { pointer, detail } = describeError(error);
-    found.set(`${pointer}\0${detail}`, { pointer: `/data${pointer}`, detail });
-    if (found.size > listedErrors) break;
+    const key = `${pointer}\0${detail}`;
+    if (seen.has(key)) continue;
+    seen.add(key);
+    yield { pointer: `/data${pointer}`, detail };
   }
-  return { errors: [...found.values()].slice(0, listedErrors), truncated: found.size > listedErrors };
 }

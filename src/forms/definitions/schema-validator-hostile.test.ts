@@ -187,3 +187,38 @@ describe('generated hostile schemas', () => {
     expect(block).toBeLessThan(own * 3 + 300);
   });
 });
+
+describe('errors that repeat a long text', () => {
+  const long = 'x'.repeat(300_000);
+  const sizeOf = (value: unknown) => JSON.stringify(value).length;
+
+  it('of form data are listed until they are as long as the data, with truncated', async () => {
+    const { validate } = start();
+    const found = await validate(
+      { additionalProperties: { items: { type: 'string' } } },
+      { [long]: Array(50).fill(1) },
+    );
+    expect(found).toMatchObject({ errors: [{ detail: 'must be string' }], truncated: true });
+    expect(sizeOf(found)).toBeLessThan(1.1 * long.length);
+  });
+
+  it('are cut off, if the text is a pattern', async () => {
+    const { validate } = start();
+    const found = await validate({ items: { pattern: 'x'.repeat(5_000) } }, ['a', 'b', 'c', 'd', 'e']);
+    expect(found).toMatchObject({ errors: { length: 5 }, truncated: false });
+    expect(sizeOf(found)).toBeLessThan(5_000);
+  });
+
+  it('of a data schema are listed in the same way, and are not remembered', async () => {
+    const { validator, metrics } = start();
+    const properties = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [n, { type: 'nonsense' }]));
+    const definition = parseDefinition('permit', { dataSchema: { properties: { [long]: { properties } } } });
+    for (let attempt = 1; attempt <= 2; attempt += 1) {
+      const problem = await outcome(validator.requireUsable('tenant', definition));
+      expect(problem).toMatchObject({ slug: 'definition-invalid', errors: { length: 1 } });
+      const text = await metrics.registry.getSingleMetricAsString('formgate_worker_jobs_total');
+      expect(text).toContain(`outcome="done"} ${attempt}`);
+    }
+    expect((await validator.inspect('tenant', definition)).errors).toHaveLength(1);
+  });
+});

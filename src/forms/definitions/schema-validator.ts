@@ -95,7 +95,7 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     /**
      * Throws the same errors as `validate` if the data schema cannot be used, so that no applicant fills in a form that
      * cannot be submitted. Every creation of a form calls this function, so it caches the result, and concurrent calls
-     * share one check. If a check exceeds its limits or cannot run, the next call repeats it.
+     * share one check. If a check exceeds its limits, cannot run or has a long result, the next call repeats it.
      */
     async requireUsable(tenantId: string, definition: FormDefinition): Promise<void> {
       const key = keyOf(tenantId, definition);
@@ -103,7 +103,8 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
       if (!result) {
         result = run({ tenantId, formId: randomUUID() }, definition);
         compiled.set(key, result);
-        result.catch(() => compiled.delete(key));
+        const forget = () => compiled.delete(key);
+        result.then((found) => isLong(found) && forget(), forget);
       }
       requireFindings(definition, await result);
     },
@@ -129,6 +130,14 @@ const failed: Unusable = { unusable: [{ pointer: '', detail: 'cannot be processe
 /** Returns a key that identifies the schema by its content, because a revision can be edited in place. */
 function keyOf(tenantId: string, { id, schemaKey }: FormDefinition): string {
   return `${tenantId}\0${id}\0${schemaKey}`;
+}
+
+/** Maximum length of the errors of a cached result, in characters. */
+const longestCached = 10_000;
+
+function isLong(result: SchemaResult): boolean {
+  const errors = 'unusable' in result ? result.unusable : result.errors;
+  return errors.reduce((length, { pointer, detail }) => length + pointer.length + detail.length, 0) > longestCached;
 }
 
 function requireFindings(definition: FormDefinition, result: SchemaResult): Findings {

@@ -9,6 +9,7 @@ import { type JobTools, serveJobs } from '../../service/workers/limited-worker.t
 import { inspectSchemas, type SchemaNotes } from './inspection.ts';
 import { compileSchema, type Findings, findingsOf } from './json-schema.ts';
 import { SchemaFault } from './schema-faults.ts';
+import { firstErrors } from './validation-errors.ts';
 
 /**
  * A job that compiles a data schema and validates form data against it. `schema` and `data` are JSON text; `key`
@@ -59,7 +60,7 @@ function compile({ key, schema, urnPrefix }: SchemaJob): CompiledSchema | Unusab
     result = { first: compileSchema(parseJson(schema), { allErrors: false, urnPrefix }) };
   } catch (error) {
     const faults = error instanceof SchemaFault ? error.faults : [{ pointer: '', detail: 'cannot be read' }];
-    result = { unusable: faults.slice(0, 20) };
+    result = { unusable: firstErrors(faults, 20).errors };
   }
   compiled.set(key, result, { size: schema.length + 1 });
   return result;

@@ -7,7 +7,31 @@ import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
  * names that member.
  */
 export function describeError(error: ErrorObject): FieldError {
-  return { pointer: `${error.instancePath}${memberOf(error)}`, detail: detailOf(error) };
+  return { pointer: `${error.instancePath}${memberOf(error)}`, detail: cut(detailOf(error), longestDetail) };
+}
+
+/** Maximum length of a detail. Some messages of Ajv quote the schema, such as a pattern of a megabyte. */
+const longestDetail = 300;
+/**
+ * Total length of the listed errors, in characters, after which no further error is listed. A pointer repeats all names
+ * that lead to its value, so twenty errors could be twenty times as long as the data.
+ */
+const longestList = 65_536;
+
+/** Returns the first errors: at most `most`, and fewer if they are long. `truncated` is true if there are more. */
+export function firstErrors(all: Iterable<FieldError>, most: number): { errors: FieldError[]; truncated: boolean } {
+  const errors: FieldError[] = [];
+  let characters = 0;
+  for (const error of all) {
+    if (errors.length === most || characters > longestList) return { errors, truncated: true };
+    errors.push(error);
+    characters += error.pointer.length + error.detail.length;
+  }
+  return { errors, truncated: false };
+}
+
+function cut(text: string, longest: number): string {
+  return text.length > longest ? `${text.slice(0, longest)}…` : text;
 }
 
 function memberOf({ params }: ErrorObject): string {
@@ -31,5 +55,5 @@ function detailOf({ keyword, message, params }: ErrorObject): string {
 
 function allowed(values: unknown): string {
   const text = Array.isArray(values) ? values.map((value) => JSON.stringify(value)).join(', ') : '';
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+  return cut(text, 200);
 }
