@@ -255,7 +255,9 @@ describe('the UI schema', () => {
 describe('the limits of a check', () => {
   it('list at most a hundred problems', async () => {
     const many = { ...permit, uiSchema: ui(...Array.from({ length: 5_000 }, () => control('none'))) };
-    expect(await ask(many)).toMatchObject({ status: 200, body: { problems: { length: 100 } } });
+    expect(await ask(many)).toMatchObject({ status: 200, body: { problems: { length: 100 }, truncated: true } });
+    const exact = { ...permit, uiSchema: ui(...Array.from({ length: 100 }, () => control('none'))) };
+    expect(await ask(exact)).toMatchObject({ body: { problems: { length: 100 }, truncated: false } });
   });
 
   it('end a schema that takes too long, with a problem', async () => {

@@ -18,7 +18,7 @@ export interface DefinitionProblem extends FieldError {
 
 export interface CheckResult {
   problems: DefinitionProblem[];
-  /** True if there are more problems than the hundred in `problems`. */
+  /** True if `problems` lacks some: it has at most a hundred, and fewer if they are long. */
   truncated: boolean;
 }
 
@@ -91,7 +91,7 @@ export function createDefinitionCheck({ validator, configuration, urns }: CheckO
       ...[...errors, ...idProblems(definition.id), ...notes.errors].map(as('error')),
       ...[...notes.warnings, ...warnings].map(as('warning')),
     ];
-    return { problems: problems.slice(0, listed), truncated: problems.length > listed };
+    return { problems: problems.slice(0, listed), truncated: notes.truncated || problems.length > listed };
   };
 }
 

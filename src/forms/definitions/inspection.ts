@@ -14,6 +14,8 @@ export interface SchemaNotes {
   errors: FieldError[];
   /** Problems that do not prevent the use of the definition, but cause an error for applicants later. */
   warnings: FieldError[];
+  /** True if `errors` or `warnings` lacks some. */
+  truncated: boolean;
   registers: NamedRegister[];
 }
 
@@ -27,9 +29,12 @@ export function inspectSchemas(definition: unknown, urnPrefix: string): SchemaNo
   const { dataSchema = {}, uiSchema } = isObject(definition) ? definition : {};
   const { faults, hints } = inspectDataSchema(dataSchema, urnPrefix);
   const { problems, registers } = inspectUiSchema(uiSchema, dataSchema);
+  const errors = firstErrors(faults, most);
+  const warnings = firstErrors([...hints.map(belowDataSchema), ...problems], most);
   return {
-    errors: firstErrors(faults, most).errors.map(belowDataSchema),
-    warnings: firstErrors([...hints.map(belowDataSchema), ...problems], most).errors,
+    errors: errors.errors.map(belowDataSchema),
+    warnings: warnings.errors,
+    truncated: errors.truncated || warnings.truncated,
     registers: registers.slice(0, most),
   };
 }

@@ -148,7 +148,7 @@ function requireFindings(definition: FormDefinition, result: SchemaResult): Find
 
 function uninspected(reply: JobReply<unknown>): SchemaNotes {
   const detail = 'failed' in reply ? 'is nested too deeply' : 'takes too much time or memory';
-  return { errors: [{ pointer: '/dataSchema', detail }], warnings: [], registers: [] };
+  return { errors: [{ pointer: '/dataSchema', detail }], warnings: [], truncated: false, registers: [] };
 }
 
 function tooExpensive({ id }: FormDefinition): Problem {

@@ -66,7 +66,9 @@ export const checkResponse = z
         }),
       }),
     ),
-    truncated: z.boolean().meta({ description: 'Whether there are more than the listed hundred' }),
+    truncated: z
+      .boolean()
+      .meta({ description: 'Whether there are more: at most a hundred are listed, and fewer if they are long' }),
   })
   .meta({
     id: 'DefinitionProblems',
