@@ -51,7 +51,12 @@ export const clientShards: Readonly<Record<string, Shard>> = {
     needsPostgres: true,
   },
   upkeep: {
-    modules: [`${clients}/leftover-store.ts`, `${clients}/key-ring-store.ts`, `${clients}/upkeep.ts`],
+    modules: [
+      `${clients}/leftover-store.ts`,
+      `${clients}/key-ring-store.ts`,
+      `${clients}/upkeep.ts`,
+      `${clients}/upkeep-pace.ts`,
+    ],
     tests: [`${clients}/leftover-store.test.ts`, `${clients}/key-ages.test.ts`, `${clients}/upkeep-rules.test.ts`],
     needsPostgres: true,
   },

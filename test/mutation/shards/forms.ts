@@ -43,12 +43,18 @@ export const formShards: Readonly<Record<string, Shard>> = {
   },
   'expiry-sql': {
     modules: [
+      'src/forms/expiry/definition-statements.ts',
       'src/forms/expiry/deletion.ts',
       'src/forms/expiry/expiry.ts',
+      'src/forms/expiry/notice-limit.ts',
       'src/forms/expiry/statements.ts',
       'src/forms/expiry/store.ts',
     ],
-    tests: ['src/forms/expiry/lock-and-warn.test.ts', 'src/forms/expiry/deletion.test.ts'],
+    tests: [
+      'src/forms/expiry/lock-and-warn.test.ts',
+      'src/forms/expiry/notice-limit.test.ts',
+      'src/forms/expiry/deletion.test.ts',
+    ],
     needsPostgres: true,
   },
   'expiry-records': {

@@ -36,7 +36,7 @@ export const targetShards: Readonly<Record<string, Shard>> = {
     tests: [`${targets}/request-body.test.ts`, `${targets}/download.test.ts`, `${targets}/body-memory.test.ts`],
   },
   connections: {
-    modules: [`${targets}/connections.ts`, `${targets}/connection-lease.ts`],
+    modules: [`${targets}/connections.ts`, `${targets}/connection-lease.ts`, `${targets}/connection-limits.ts`],
     tests: [`${targets}/connection-shares.test.ts`, `${targets}/connection-lease.test.ts`],
   },
   handler: {
