@@ -4,9 +4,9 @@ import type { SessionData, Store } from 'express-session';
 import { describe, expect, it } from 'vitest';
 import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { handleOf } from './cookies.ts';
-import { createRecords } from './records.ts';
-import { recordContext, recordKey } from './session.ts';
-import type { RecordClient } from './store.ts';
+import { createRecords, openStored, sealTokens } from './records.ts';
+import { recordContext, recordKey, type TokenSet } from './session.ts';
+import type { RecordClient, StoredSession } from './store.ts';
 
 const keyOf = (name: string, byte: number) => `${name}:${Buffer.alloc(32, byte).toString('base64')}`;
 const keys = createKeyRing(keyOf('one', 1));
@@ -94,5 +94,22 @@ describe('the record of a session', () => {
     const { client } = createClient();
     client.get = () => Promise.reject(new Error('the store is away'));
     await expect(get(createRecords(client, keys, 1_000), 'an id')).rejects.toThrow('the store is away');
+  });
+});
+
+describe('a stored session', () => {
+  const tokens = { accessToken: 'an access token' } as unknown as TokenSet;
+  const signedIn = { subject: 'ana' };
+  const record = keys.seal(JSON.stringify({ signedIn }), recordContext('handle'));
+  const stored = (sealed: string) => ({ record, tokens: { sealed } }) as unknown as StoredSession;
+
+  it('is decrypted with its tokens', () => {
+    expect(openStored(keys, 'handle', stored(sealTokens(keys, 'handle', tokens)))).toEqual({ signedIn, tokens });
+  });
+
+  it('counts as ended if its tokens belong to another session, or its key was removed', () => {
+    expect(openStored(keys, 'handle', stored(sealTokens(keys, 'another', tokens)))).toBeUndefined();
+    const rotated = createKeyRing(keyOf('two', 2));
+    expect(openStored(rotated, 'handle', stored(sealTokens(keys, 'handle', tokens)))).toBeUndefined();
   });
 });

@@ -66,10 +66,10 @@ export const sessions: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/sessions/memory-store.ts',
-    text: 'super({ ttl: 1, ttlAutopurge: true, ttlResolution: 0, perf: { now } });',
-    changes: [['true', 'false']],
-    kind: 'performance only',
-    why: 'expired values are not returned, but stay in memory until they are read.',
+    text: '...{ maxSize: Number.MAX_SAFE_INTEGER, sizeCalculation: () => 1 },',
+    changes: [['{ maxSize: Number.MAX_SAFE_INTEGER, sizeCalculation: () => 1 }', '{}']],
+    kind: 'text for people',
+    why: 'LRUCache then warns once that a cache without a limit can grow.',
   },
   {
     file: 'src/token-handler/sessions/memory-store.ts',
