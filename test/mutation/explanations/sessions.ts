@@ -95,6 +95,13 @@ export const sessions: readonly Explanation[] = [
   {
     file: 'src/token-handler/sessions/records.ts',
     text: '} catch {',
+    changes: [['{ return undefined; }', '{}']],
+    kind: 'equivalent',
+    why: 'a function without a return statement returns undefined.',
+  },
+  {
+    file: 'src/token-handler/sessions/records.ts',
+    text: '} catch {',
     changes: [
       [
         '{ // A session counts as ended if the key that encrypted its record was removed from the key ring. return null; }',
