@@ -1,9 +1,10 @@
-// Fails a test file that leaves a connection, a server, a timer or a child process open. The test files of a worker
-// share one process. Therefore, the check compares what is open after a file with what was open when the file began.
+// Fails a test file that leaves a connection, a server, a timer or a child process open, or a replaced global function.
+// The test files of a worker share one process. Therefore, the check compares what is open after a file with what was
+// open when the file began.
 import { ChildProcess } from 'node:child_process';
 import { Server, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, type RunnerTask } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, type RunnerTask, vi } from 'vitest';
 
 /** Milliseconds for closing sockets and processes to finish, and for one-shot timers to fire. */
 const patience = 20_000;
@@ -12,6 +13,18 @@ const patience = 20_000;
  * would be blamed for leaks of an earlier file.
  */
 const disturbed = Symbol.for('formgate: a test failed in this worker');
+
+/** Functions that tests replace, as the first file of this worker found them. */
+const originals = keep('formgate: original functions', () => ({
+  ...{ setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, queueMicrotask, Date },
+}));
+
+/** Returns the value that is stored on `process` under this name. Without one, stores the value of `create`. */
+function keep<T extends object>(name: string, create: () => T): T {
+  const key = Symbol.for(name);
+  if (!Reflect.has(process, key)) Reflect.set(process, key, create());
+  return Reflect.get(process, key) as T;
+}
 
 let kindsBefore: Map<string, number>;
 let handlesBefore: WeakSet<object>;
@@ -24,6 +37,20 @@ beforeAll(() => {
 });
 beforeEach(({ task }) => {
   file = task.file;
+});
+
+/**
+ * A spy of a fake timer that is not restored before the real timers return would put the fake timer back when a later
+ * file restores all spies. All waits of the worker would then last for ever.
+ */
+afterAll(() => {
+  vi.restoreAllMocks();
+  const replaced = Object.entries(originals).filter(([name, original]) => Reflect.get(globalThis, name) !== original);
+  Object.assign(globalThis, originals);
+  expect(
+    replaced.map(([name]) => name),
+    'replaced by this file',
+  ).toEqual([]);
 });
 
 afterAll(async () => {

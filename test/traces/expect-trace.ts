@@ -25,6 +25,7 @@ const watchers = [
   'src/service/auth/identity-provider-watch.ts',
   'src/service/time-limit.ts',
   'src/service/redis/redis-connection.ts',
+  'src/service/redis/redis-server-client.ts',
   'src/service/background-loop.ts',
   'src/forms/storage/measurements.ts',
   'src/forms/storage/store.ts',

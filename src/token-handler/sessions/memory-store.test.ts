@@ -19,7 +19,11 @@ beforeEach(() => {
   changes = [];
   store.tokens.onChange((handle) => changes.push(handle));
 });
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  // A spy of a fake timer must be restored while the timers are fake.
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
 
 const at = (milliseconds: number) => void vi.setSystemTime(begun + milliseconds);
 const advance = (milliseconds: number) => void vi.advanceTimersByTime(milliseconds);
