@@ -90,7 +90,7 @@ async function request(url: string, agent: Agent): Promise<{ status: number; con
 
 describe('a service that stops', () => {
   it('ends readiness immediately, stays alive, and serves requests during the delay for load balancers', async () => {
-    const { url, metricsUrl, close } = await start({ drainDelay: 2_000 });
+    const { url, metricsUrl, close } = await start({ drainDelay: 5_000 });
     expect(await status(`${metricsUrl}/readyz`)).toBe(200);
     const closed = close();
     expect(await status(`${metricsUrl}/readyz`)).toBe(503);
@@ -101,7 +101,7 @@ describe('a service that stops', () => {
 
   it('ends kept-alive connections with a response during the delay, so that none is cut when its client sends a request', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    const { url, close } = await start({ drainDelay: 2_000 });
+    const { url, close } = await start({ drainDelay: 5_000 });
     expect((await request(`${url}/quick`, agent)).connection).toBe('keep-alive');
     const closed = close();
     expect(await request(`${url}/quick`, agent)).toEqual({ status: 200, connection: 'close', text: '"quick"' });
