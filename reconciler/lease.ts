@@ -89,7 +89,7 @@ export interface LeaseOptions extends RetryOptions {
  * Milliseconds. LEASE_DURATION is at most an hour, so a lease that ends later than this from now was acquired while a
  * clock was wrong. It counts as expired. Otherwise, if its run has died, no run could begin until that time.
  */
-const implausible = 86_400_000;
+const longestLease = 86_400_000;
 
 // The lease is stored in the table reconciler_turn. If a transaction of another run has locked the row, that run holds
 // the lease, and SKIP LOCKED finds no row.
@@ -109,7 +109,7 @@ const renewSql = 'UPDATE reconciler_turn SET held_until = $2 WHERE generation = 
 export async function acquireLease(options: LeaseOptions): Promise<Lease | undefined> {
   const { pool, clock, duration } = options;
   const end = () => new Date(clock().getTime() + duration);
-  const latest = new Date(clock().getTime() + implausible);
+  const latest = new Date(clock().getTime() + longestLease);
   const [acquired] = (await pool.query<{ generation: string }>(acquireSql, [clock(), end(), latest])).rows;
   if (!acquired) return undefined;
   const { generation } = acquired;

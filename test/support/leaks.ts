@@ -14,17 +14,17 @@ const patience = 20_000;
  */
 const disturbed = Symbol.for('formgate: a test failed in this worker');
 
-/** Functions that tests replace, as the first file of this worker found them. */
-const originals = keep('formgate: original functions', () => ({
-  ...{ setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, queueMicrotask, Date },
-}));
-
-/** Returns the value that is stored on `process` under this name. Without one, stores the value of `create`. */
-function keep<T extends object>(name: string, create: () => T): T {
-  const key = Symbol.for(name);
-  if (!Reflect.has(process, key)) Reflect.set(process, key, create());
-  return Reflect.get(process, key) as T;
-}
+/** Names of global functions that tests replace. */
+const replaceable = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'Date'];
+/** The key on `process` of these functions as the first file of this worker found them, keyed by name. */
+const originalsKey = Symbol.for('formgate: original functions');
+if (!Reflect.has(process, originalsKey))
+  Reflect.set(
+    process,
+    originalsKey,
+    Object.fromEntries(replaceable.map((name) => [name, Reflect.get(globalThis, name)])),
+  );
+const originals: Record<string, unknown> = Reflect.get(process, originalsKey);
 
 let kindsBefore: Map<string, number>;
 let handlesBefore: WeakSet<object>;
@@ -45,12 +45,9 @@ beforeEach(({ task }) => {
  */
 afterAll(() => {
   vi.restoreAllMocks();
-  const replaced = Object.entries(originals).filter(([name, original]) => Reflect.get(globalThis, name) !== original);
+  const replaced = replaceable.filter((name) => Reflect.get(globalThis, name) !== originals[name]);
   Object.assign(globalThis, originals);
-  expect(
-    replaced.map(([name]) => name),
-    'replaced by this file',
-  ).toEqual([]);
+  expect(replaced, 'replaced by this file').toEqual([]);
 });
 
 afterAll(async () => {

@@ -118,6 +118,24 @@ describe('a registration', () => {
   });
 });
 
+/** Starts a change with the result `slow`, which ends after `response` is resolved. */
+async function startSlowChange() {
+  const [began, response] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow = store.change(registration.tenantId, registration.clientId, async () => {
+    began.resolve();
+    await response.promise;
+    return { result: 'slow' };
+  });
+  await began.promise;
+  return { slow, response };
+}
+
+/** Returns the number of connections that wait for a lock. */
+async function countWaiting() {
+  const sql = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+  return (await pool.query(sql)).rowCount;
+}
+
 describe('the registrations of a tenant', () => {
   it('are listed by the id of the client, without secrets', async () => {
     await replace();
@@ -340,23 +358,11 @@ describe('a change', () => {
   it('that waits while the registration is replaced gets the new registration', async () => {
     await replace();
     const { tenantId, clientId } = registration;
-    const [began, response] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const slow = store.change(tenantId, clientId, async () => {
-      began.resolve();
-      await response.promise;
-      return { result: undefined };
-    });
-    await began.promise;
-    const waiting = async () =>
-      (
-        await pool.query('SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = $1', [
-          'Lock',
-        ])
-      ).rowCount;
+    const { slow, response } = await startSlowChange();
     const replaced = store.replace({ ...registration, oidcClientId: 'oidc-2' }, undefined, event);
-    await expect.poll(waiting).toBe(1);
+    await expect.poll(countWaiting, { interval: 5 }).toBe(1);
     const next = store.change(tenantId, clientId, async (present) => ({ result: present?.oidcClientId }));
-    await expect.poll(waiting).toBe(2);
+    await expect.poll(countWaiting, { interval: 5 }).toBe(2);
     response.resolve();
     await Promise.all([slow, replaced]);
     expect(await next).toBe('oidc-2');
@@ -433,19 +439,12 @@ describe('a statement', () => {
     onTestFinished(() => impatient.end());
     await replace();
     const { tenantId, clientId } = registration;
-    const [began, response] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const slow = store.change(tenantId, clientId, async () => {
-      began.resolve();
-      await response.promise;
-      return { result: 'slow' };
-    });
-    await began.promise;
+    const { slow, response } = await startSlowChange();
     const next = storeWith(first, { pool: unsharedPool(impatient), changePool: unsharedPool(impatient) }).change(
       ...([tenantId, clientId, async () => ({ result: 'next' })] as const),
     );
     const ended = Promise.allSettled([slow, next]);
-    const sql = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    await expect.poll(async () => (await pool.query(sql)).rowCount, { interval: 5 }).toBe(1);
+    await expect.poll(countWaiting, { interval: 5 }).toBe(1);
     // Longer than the timeouts of `impatient`.
     await sleep(150);
     response.resolve();

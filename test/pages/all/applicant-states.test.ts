@@ -301,12 +301,13 @@ describe('saving', () => {
     const dialog = page.waitForEvent('dialog');
     await page.close({ runBeforeUnload: true });
     await (await dialog).dismiss();
+    const again = page.getByRole('button', { name: 'Try again now' });
+    await again.waitFor();
     await page.unroute('**/data');
     await page.getByLabel('Note').fill('Later');
     const saved = page.locator('[data-state=saved]').waitFor();
     // The page also tries again by itself, and may remove the button before a busy machine clicks it.
-    const clicked = page.getByRole('button', { name: 'Try again now' }).click();
-    await Promise.race([clicked.catch(() => undefined), saved]);
+    await Promise.race([again.click().catch(() => undefined), saved]);
     await saved;
     await expect.poll(() => script.saved).toEqual({ data: { name: 'Ana', note: 'Later' }, files: {} });
     const closed = page.waitForEvent('close');
