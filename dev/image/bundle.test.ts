@@ -44,6 +44,13 @@ describe('the bundle', () => {
       expect(existsSync(join(folder, path)), path).toBe(true);
   });
 
+  it('consists of ASCII characters, which V8 stores in one byte each', async () => {
+    const others: string[] = [];
+    for await (const path of glob('{src,reconciler}/**/*.js', { cwd: folder }))
+      if (readFileSync(join(folder, path)).some((byte) => byte > 0x7f)) others.push(path);
+    expect(others).toEqual([]);
+  });
+
   it('contains the licences of its packages', () => {
     const text = readFileSync(join(folder, 'LICENSES-OF-PACKAGES'), 'utf8');
     expect(text).toMatch(/^express \d+\.\d+\.\d+, licence MIT$/m);

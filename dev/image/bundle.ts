@@ -1,8 +1,8 @@
 // Bundles the program for the image: `node dev/image/bundle.ts FOLDER`. A process that loads a few files instead of a
 // thousand starts faster and needs less memory (decision 0082). The entry points keep their paths, with the ending .js.
 import { cp, glob, readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { rolldown } from 'rolldown';
+import { join, matchesGlob } from 'node:path';
+import { type Plugin, rolldown } from 'rolldown';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -18,6 +18,21 @@ const filesAtRunTime = ['package.json', 'src/*/migrations', 'web/dist'];
 /** Packages that the bundle omits. They are imported only for features that Formgate does not use. */
 const unused = ['pg-cloudflare', 'pg-native', 'typescript'];
 
+/**
+ * Files of packages that are loaded with the package, but of which Formgate uses nothing. The bundle contains an empty
+ * module instead, because the text and functions of each file would stay in memory.
+ */
+const unusedFiles = [
+  // undici: test doubles, caches, interceptors, WebSocket, EventSource, forward proxies.
+  'undici/lib/{mock,cache,interceptor}/*.js',
+  'undici/lib/web/{websocket,eventsource}/**/*.js',
+  'undici/lib/dispatcher/{balanced-pool,h2c-client,retry-agent,round-robin-pool}.js',
+  'undici/lib/dispatcher/{env-http-proxy-agent,proxy-agent,socks5-proxy-agent}.js',
+  // body-parser: tables of old character encodings. Bodies are JSON, forms and CSV in UTF-8.
+  'iconv-lite/encodings/{dbcs,sbcs}-data*.js',
+  'iconv-lite/encodings/dbcs-codec.js',
+];
+
 /** The folder in the bundle for modules that several entry points import. */
 const chunks = 'src/chunks';
 
@@ -32,6 +47,7 @@ export async function bundle(folder: string): Promise<void> {
     input: Object.fromEntries(paths.map((path) => [path.replace(/\.ts$/, ''), path])),
     platform: 'node',
     external: unused,
+    plugins: [omitUnusedFiles()],
     // Each warning fails the build. Rolldown only warns about an unresolved import, which would then fail at run time.
     onLog(level, log, handle) {
       if (level === 'warn') throw new Error(`${log.code}: ${log.message}`);
@@ -41,6 +57,8 @@ export async function bundle(folder: string): Promise<void> {
   const { output } = await built.write({
     dir: folder,
     comments: false,
+    // V8 stores a file in two bytes for each character if it contains one that is not in Latin-1.
+    charset: 'ascii',
     entryFileNames: '[name].js',
     chunkFileNames: `${chunks}/[name]-[hash].js`,
   });
@@ -49,6 +67,27 @@ export async function bundle(folder: string): Promise<void> {
     await cp(join(root, path), join(folder, path), { recursive: true });
   const modules = output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
   await writeFile(join(folder, 'LICENSES-OF-PACKAGES'), await licences(modules));
+}
+
+/**
+ * Replaces the unused files with an empty module. Fails the build if a pattern matches nothing, as it does when a new
+ * version of a package renames its files.
+ */
+function omitUnusedFiles(): Plugin {
+  const unmatched = new Set(unusedFiles);
+  return {
+    name: 'omit-unused-files',
+    load(path) {
+      const [, file = ''] = /^.*node_modules\/(.*)$/.exec(path) ?? [];
+      const pattern = unusedFiles.find((one) => matchesGlob(file, one));
+      if (pattern === undefined) return null;
+      unmatched.delete(pattern);
+      return 'module.exports = {};';
+    },
+    buildEnd() {
+      if (unmatched.size > 0) throw new Error(`no file of a package matches ${[...unmatched].join(', ')}`);
+    },
+  };
 }
 
 /**
