@@ -311,6 +311,8 @@ it('an answer that is removed leaves no empty object behind, except the root and
 it.each<[string, unknown]>([
   ['12', 12],
   [' -12,5 ', -12.5],
+  ['−3', -3],
+  ['–3', '–3'],
   ['12.5', 12.5],
   ['1.500', 1.5],
   ['1,50', 1.5],

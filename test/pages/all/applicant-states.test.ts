@@ -625,6 +625,24 @@ describe('files that are still being sent', () => {
       });
   });
 
+  it('can be chosen together where a question takes several, and are sent in their order', async () => {
+    const script: ScriptedIntake = { definition: withFiles({ Documents: { multiple: true }, Plan: {} }) };
+    const { page } = await open(script, { bypassCSP: true });
+    const release = await holdUploads(page);
+    await begin(page);
+    const names = ['one', 'two', 'three'];
+    await page.getByLabel('Choose files').setInputFiles(names.map(fileNamed));
+    for (const name of names.toReversed()) release(name);
+    for (const name of names) await page.getByRole('button', { name: `Remove ${name}` }).waitFor();
+    await expect
+      .poll(() => script.saved)
+      .toEqual({
+        data: { Documents: names.map(urnOf).join(';') },
+        files: Object.fromEntries(names.map((name) => [name, urnOf(name)])),
+      });
+    expect(await page.getByLabel('Choose a file').getAttribute('multiple')).toBeNull();
+  });
+
   it('stay with the item of a list for which they were chosen, and are left out if it is removed', async () => {
     const proof = { type: 'string', format: 'file-urn', title: 'Proof' };
     const items = { type: 'object', properties: { owner: { type: 'string', title: 'Owner' }, proof } };
@@ -725,6 +743,25 @@ describe('files that are still being sent', () => {
       .poll(() => script.saved)
       .toEqual({ data: { name: 'Mine', Documents: urnOf('late') }, files: { late: urnOf('late') } });
   });
+});
+
+it('a number that may be negative gets a keyboard with a minus sign', async () => {
+  const number = (title: string, bounds = {}) => ({ type: 'number', title, ...bounds });
+  const properties = {
+    rooms: { type: 'integer', title: 'Rooms' },
+    income: number('Income', { minimum: 0 }),
+    result: number('Result', { minimum: -1_000 }),
+    degrees: number('Degrees', { exclusiveMinimum: -273 }),
+  };
+  const script: ScriptedIntake = { definition: { ...simple, dataSchema: { properties } } };
+  const { page } = await open(script);
+  await begin(page);
+  const keyboards = ['Rooms', 'Income', 'Result', 'Degrees'].map((label) =>
+    page.getByLabel(label).getAttribute('inputmode'),
+  );
+  expect(await Promise.all(keyboards)).toEqual(['numeric', 'decimal', 'text', 'text']);
+  await page.getByLabel('Result').fill('−12,5');
+  await expect.poll(() => script.saved).toMatchObject({ data: { result: -12.5 } });
 });
 
 it('a file with a very long name is stored under a shorter one, and announced by its own name', async () => {

@@ -52,15 +52,15 @@ interface UploadProps {
 function UploadInput({ path, parts, accept, isMultiple }: UploadProps) {
   const { texts, uploads } = useForm();
   const choose = (input: HTMLInputElement) => {
-    const file = input.files?.[0];
-    if (file) uploads.add({ file, path, isMultiple });
+    for (const file of input.files ?? []) uploads.add({ file, path, isMultiple });
     input.value = '';
   };
   return (
     <>
-      <label for={`${parts.id}-input`}>{texts.files.choose}</label>{' '}
+      <label for={`${parts.id}-input`}>{isMultiple ? texts.files.chooseSeveral : texts.files.choose}</label>{' '}
       <input
         type="file"
+        multiple={isMultiple}
         id={`${parts.id}-input`}
         {...described(parts)}
         accept={typeof accept === 'string' ? accept : undefined}

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
 import { localTimeOf, momentOf } from '../model/moments.ts';
-import { numberOf } from '../model/numbers.ts';
+import { allowsNegative, numberOf } from '../model/numbers.ts';
 import type { ControlProps } from './control-props.ts';
 
 /**
@@ -55,7 +55,8 @@ export function NumberControl({ field, parts, value, set }: ControlProps) {
     setTyped(event.currentTarget.value);
     set(numberOf(event.currentTarget.value));
   };
-  const mode = field.kind === 'integer' ? 'numeric' : 'decimal';
+  // The number keyboards of some phones have no minus sign.
+  const mode = allowsNegative(field.place.schema) ? 'text' : field.kind === 'integer' ? 'numeric' : 'decimal';
   return (
     <input
       id={parts.id}

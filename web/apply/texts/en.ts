@@ -165,6 +165,7 @@ export const english = {
   files: {
     none: 'Files cannot be sent with this form here. Ask the office how to send them.',
     choose: 'Choose a file',
+    chooseSeveral: 'Choose files',
     uploading: (name: string) => `Sending ${name}…`,
     uploaded: (name: string) => `${name} was added.`,
     file: (number: number) => `File ${number}`,

@@ -171,6 +171,7 @@ export const french: EnglishTexts = {
   files: {
     none: 'On ne peut pas envoyer de fichiers avec ce formulaire ici. Demandez au bureau comment les envoyer.',
     choose: 'Choisir un fichier',
+    chooseSeveral: 'Choisir des fichiers',
     uploading: (name) => `Envoi de ${name}…`,
     uploaded: (name) => `${name} a été ajouté.`,
     file: (number) => `Fichier ${number}`,
