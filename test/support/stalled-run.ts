@@ -11,7 +11,7 @@ const patience = 660_000;
 /**
  * Milliseconds to wait until the debugger has paused a worker. A worker pauses only if it computes or its timers fire.
  */
-const pauseTime = 3_000;
+const pauseTime = 10_000;
 
 /**
  * Milliseconds to wait for the debugger of a worker. The debugger does not respond while a system call blocks the
