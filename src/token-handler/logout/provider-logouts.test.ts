@@ -154,6 +154,11 @@ describe('a sign-in that is running', () => {
     expect(await logouts.hasEnded(session, began)).toBe(false);
   });
 
+  it('begins at the time of the store, in which logouts are recorded too', async () => {
+    world.store.marks.time = async () => 42;
+    expect(await logouts.time()).toBe(42);
+  });
+
   it('without a session at the provider ends with its person only', async () => {
     const { session } = await world.open();
     await logouts.end(logout({ sid: 's1' }));

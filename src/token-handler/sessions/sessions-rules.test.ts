@@ -303,6 +303,24 @@ describe('a session', () => {
     expect(await unlimited.sessions.see(first())).toBeDefined();
   });
 
+  it('of a former identity provider of its tenant is not found', async () => {
+    const world = createMemorySessions();
+    const issuer = 'https://login.example.org';
+    const visitors = [
+      await world.open({ session: { issuer: null } }),
+      await world.open({ session: { issuer } }),
+      // The version before did not store the issuer.
+      await world.open(),
+    ];
+    const found = () =>
+      Promise.all(visitors.map(async ({ request }) => (await world.sessions.see(request())) !== undefined));
+    expect(await found()).toEqual([true, false, true]);
+    world.mappedIssuer = issuer;
+    expect(await found()).toEqual([false, true, true]);
+    world.mappedIssuer = 'https://other.example.org';
+    expect(await found()).toEqual([false, false, true]);
+  });
+
   it('is not found if its record is missing, of another session, or sealed with a key that was removed', async () => {
     const world = createMemorySessions();
     const { session, tokens } = await world.open();

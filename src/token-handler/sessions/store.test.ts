@@ -55,6 +55,13 @@ it('a replica whose clock is 40 s ahead of Redis ends no session', async () => {
   expect((await store.tokens.load(handle))?.tokens).toMatchObject({ sealed: 'set 2', version: 2 });
 });
 
+it('all replicas read the clock of the same node of a Redis Cluster, because they name a key', async () => {
+  const run = vi.spyOn(redis, 'run');
+  onTestFinished(() => run.mockRestore());
+  await createRedisStore(redis, limits).marks.time();
+  expect(run.mock.calls).toEqual([[expect.anything(), ['{mark:time}'], []]]);
+});
+
 it('a store passes on whether, and until when, Redis has reported all changes', () => {
   const { tokens } = createRedisStore(redis, limits);
   expect(tokens.isTracked).toBe(true);

@@ -10,7 +10,7 @@ import type { Client } from '../clients/client.ts';
 import { createProviderLogouts, type ProviderLogouts } from '../logout/provider-logouts.ts';
 import { csrfToken } from '../sessions/cookies.ts';
 import type { FoundSession } from '../sessions/session.ts';
-import { browserSession, endBrowserSession } from './browser-session.ts';
+import { browserSession, endBrowserSession, saveSession } from './browser-session.ts';
 import { createSessionOpener, type SignedIn } from './open-session.ts';
 
 let world: MemorySessions;
@@ -45,6 +45,12 @@ beforeAll(async () => {
     get('/read', (_input, { session }, response) => void response.json({ ...session, cookie: undefined })),
     get('/end', async (_input, request, response) => {
       await endBrowserSession(request, response, 'formgate_session');
+      response.json({});
+    }),
+    get('/save-again', async (_input, request, response) => {
+      await saveSession(request);
+      request.session.save();
+      await saveSession(request);
       response.json({});
     }),
     get('/host', (_input, _request, response) => void response.json({}), '__Host-session'),
@@ -150,6 +156,19 @@ describe('a sign-in', () => {
     expect(await liveOf(second)).toBeDefined();
     expect(await world.sessions.ofUser('urn:tenant:demo', 'ana')).toHaveLength(1);
     expect((await visit('/read', first)).body).toEqual({});
+  });
+
+  it('writes its record once', async () => {
+    let writes = 0;
+    const { set } = world.store.records;
+    world.store.records.set = (...given) => {
+      writes += 1;
+      return set(...given);
+    };
+    const cookie = pairOf(await visit('/open'));
+    expect(writes).toBe(1);
+    expect((await visit('/save-again', cookie)).status).toBe(200);
+    expect(writes).toBe(2);
   });
 
   it('succeeds even if the tokens of the session before cannot be removed', async () => {
