@@ -8,7 +8,13 @@ import {
   secret,
 } from '../service/operations/config.ts';
 import { isoDuration } from '../service/operations/duration.ts';
-import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
+import {
+  accessFields,
+  bodyLimit,
+  databaseFields,
+  processFields,
+  processRules,
+} from '../service/operations/process-fields.ts';
 import { withRules } from '../service/operations/settings-rules.ts';
 import { tracingFields } from '../service/tracing/tracing-fields.ts';
 import { readReference } from './reference/reference-times.ts';
@@ -24,7 +30,7 @@ const fields = z.object({
   DATABASE_POOL_SIZE: databaseFields.DATABASE_POOL_SIZE.describe(
     'Postgres connections that requests to this process share; jobs open up to WORKER_CONCURRENCY and 3 more',
   ),
-  BODY_LIMIT: integer(4_194_304, { min: 1_024 }).describe('Largest request body, in bytes; a register is one body'),
+  BODY_LIMIT: bodyLimit(4_194_304).describe('Largest request body, in bytes; a register is one body'),
   TENANT_CONFIGURATION_LIMIT: integer(1_073_741_824, { min: 1_048_576 }).describe(
     'Largest size of all configuration of a tenant, revisions included, in bytes as Postgres compresses it; a revision counts as at least 1 KiB',
   ),

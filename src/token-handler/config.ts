@@ -125,7 +125,7 @@ const targetFields = {
   UPSTREAM_TENANT_SHARE: integer(50, { min: 1, max: 100 }).describe(
     'Percentage of UPSTREAM_CONNECTIONS that one tenant may use at a time',
   ),
-  BODY_MIN_RATE: integer(1_024).describe(
+  BODY_MIN_RATE: integer(1_024, { max: 1_048_576 }).describe(
     'Lowest rate, in bytes per second, at which a client must send or receive the body of a proxied request; 0 sets no minimum',
   ),
   BODY_RATE_WINDOW: isoDuration('PT30S', { max: 'PT10M', positive: true }).describe(

@@ -8,6 +8,8 @@ import { limitRule, needsRule, type SettingsRule } from '../../service/operation
 
 const gibibyte = 1_073_741_824;
 const bytes = (gibibytes: number) => integer(gibibytes * gibibyte, { min: 1_024, max: 1_024 * gibibyte });
+/** The maximum leaves room for the count of an email address, three times as many, in an integer of Postgres. */
+const drafts = (defaultValue: number) => integer(defaultValue, { min: 1, max: 500_000_000 });
 
 export const applyFields = {
   PUBLIC_URL: httpUrl()
@@ -42,13 +44,11 @@ export const applyFields = {
   APPLY_CODE_LIMIT: integer(30, { min: 1 }).describe(
     'Codes that one client address may request or try at each pod in ten minutes; the form service also has limits for each form',
   ),
-  APPLY_DRAFTS_PER_ADDRESS: integer(20, { min: 1 }).describe(
+  APPLY_DRAFTS_PER_ADDRESS: drafts(20).describe(
     'Drafts that may be created in APPLY_DRAFTS_WINDOW from one client address; three times as many for one email address',
   ),
-  APPLY_DRAFTS_PER_TENANT: integer(1_000, { min: 1 }).describe(
-    'Drafts that may be created in APPLY_DRAFTS_WINDOW in one tenant',
-  ),
-  APPLY_DRAFTS_TOTAL: integer(5_000, { min: 1 }).describe('Drafts that may be created in APPLY_DRAFTS_WINDOW in total'),
+  APPLY_DRAFTS_PER_TENANT: drafts(1_000).describe('Drafts that may be created in APPLY_DRAFTS_WINDOW in one tenant'),
+  APPLY_DRAFTS_TOTAL: drafts(5_000).describe('Drafts that may be created in APPLY_DRAFTS_WINDOW in total'),
   APPLY_DRAFTS_WINDOW: isoDuration('PT1H', { max: 'P1D', positive: true }).describe(
     'Length of the window in which drafts and the sizes of uploaded files count; all pods count together',
   ),
