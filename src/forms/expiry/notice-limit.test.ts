@@ -52,6 +52,23 @@ describe('an address for which somebody has created 250 drafts', () => {
     expect(await noticesOf(own, 'form-deleted')).toEqual({ due: 10, suppressed: 0 });
   });
 
+  it('gets 20 warnings also if the drafts were opened in another order than that of their creation', async () => {
+    const victim = randomBytes(16);
+    const ids = await addForms(500, victim, 13 * day);
+    // The batches process the drafts in the order in which they were opened.
+    await world.pool.query(
+      `UPDATE forms SET last_accessed = last_accessed + (row * 7919 % 500) * interval '1 second'
+      FROM (SELECT id, row_number() OVER (ORDER BY id) AS row FROM unnest($1::uuid[]) AS id) AS numbered
+      WHERE forms.id = numbered.id`,
+      [ids],
+    );
+    expect(await batches.runAll('warn', 10)).toMatchObject({ warned: 500 });
+    expect(await noticesOf(ids, 'form-expiring')).toEqual({ due: 20, suppressed: 480 });
+    world.advance(3 * day);
+    expect(await batches.runAll('lock', 10)).toMatchObject({ locked: 500 });
+    expect(await noticesOf(ids, 'form-locked')).toEqual({ due: 20, suppressed: 480 });
+  });
+
   it('gets notices about further drafts an hour later', async () => {
     const address = randomBytes(16);
     await addForms(30, address, 13 * day);

@@ -102,7 +102,7 @@ const walked = (plan: string) =>
 
 const draftIndexes = [
   ...['forms_drafts_to_expire', 'forms_pkey', 'quarantine_by_form'],
-  ...['applicant_addresses_pkey', 'applicant_addresses_by_hash', 'outbox_by_form'],
+  ...['applicant_addresses_pkey', 'applicant_addresses_by_hash', 'created_notices_pkey'],
 ];
 const stageIndexes: [Stage, string[]][] = [
   ['warn', draftIndexes],
