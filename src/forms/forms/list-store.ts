@@ -1,4 +1,7 @@
 // Lists the forms of a tenant in pages.
+import type pg from 'pg';
+import { Problem } from '../../service/http/problem.ts';
+import { isStatementTimeout } from '../../service/postgres/postgres.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { FormStatus } from './catalogue.ts';
 import type { Form } from './form.ts';
@@ -96,8 +99,22 @@ function criteriaSql(criteria: FormCriteria, bind: (value: unknown) => string): 
 
 export type FormList = ReturnType<typeof createFormList>;
 
+/**
+ * Explains a statement that Postgres ended after 15 s: few of the many forms that it read matched the criteria. A retry
+ * would fail again, so the client is told to wait, and what to change.
+ */
+function explain(error: unknown): never {
+  if (!isStatementTimeout(error)) throw error;
+  const detail =
+    'The list took too long. Narrow it by criteria for which fewer forms are read: definitionIdEquals, statusEquals, or createDateAfter and createDateBefore.';
+  throw new Problem('busy', detail, { cause: error, headers: { 'Retry-After': '30' } });
+}
+
 /** Lists forms. If a page includes form data, the page ends early when its form data reaches 8 MiB. */
 export function createFormList(pool: SharedPool) {
+  const read = <R extends pg.QueryResultRow>(tenantId: string, sql: string, values: unknown[]) =>
+    pool.query<R>(claimOf(tenantId), sql, values).catch(explain);
+
   return async (query: FormListQuery): Promise<FormPage> => {
     const { tenantId, criteria, creator, addressHash, sortBy, sortDirection, after, top, includeData } = query;
     const values: unknown[] = [];
@@ -116,7 +133,7 @@ export function createFormList(pool: SharedPool) {
       order: keys.map((key) => `${key} ${sortDirection}`).join(', '),
       ...{ top: bind(top + 1), mostBytes: bind(formDataLimit), includeData: bind(includeData) },
     });
-    const { rows } = await pool.query<FormPage['forms'][number] & { found: number }>(claimOf(tenantId), sql, values);
+    const { rows } = await read<FormPage['forms'][number] & { found: number }>(tenantId, sql, values);
     const forms = rows.slice(0, top);
     return { forms, last: (rows[0]?.found ?? 0) > forms.length ? forms.at(-1) : undefined, total };
   };
@@ -124,7 +141,7 @@ export function createFormList(pool: SharedPool) {
   async function count(tenantId: string, filter: string[], values: unknown[]): Promise<number> {
     const some = `SELECT FROM forms WHERE ${filter.join(' AND ')} LIMIT ${mostCounted + 1}`;
     const sql = `SELECT count(*)::int AS total FROM (${some}) AS listed`;
-    return (await pool.query<{ total: number }>(claimOf(tenantId), sql, values)).rows[0]?.total ?? 0;
+    return (await read<{ total: number }>(tenantId, sql, values)).rows[0]?.total ?? 0;
   }
 }
 
