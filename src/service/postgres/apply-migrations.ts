@@ -56,10 +56,25 @@ export async function applyPending(options: ApplyOptions): Promise<void> {
 }
 
 /**
- * Limits the wait for the lock of a table. The wait is short, because requests queue behind a waiting migration. Every
- * fourth attempt waits for more than a second, because an autovacuum releases its lock only after a second.
+ * True if an autovacuum has locked a table of this database. Its process has no role, and roles without privileges may
+ * read nothing else about it.
  */
-const lockTimeout = (attempt: number) => (attempt % 4 === 0 ? '1200ms' : '300ms');
+const autovacuumSql = `
+SELECT EXISTS (
+  SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+  WHERE l.mode = 'ShareUpdateExclusiveLock' AND l.granted AND a.usesysid IS NULL
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS runs`;
+
+/**
+ * Returns the longest wait for the lock of a table. The wait is short, because requests queue behind a waiting
+ * migration, and fail after a second. An autovacuum releases its lock only if a migration waits for more than a second.
+ * While an autovacuum runs, every fourth attempt therefore waits for so long.
+ */
+async function lockTimeout(client: pg.Client, attempt: number): Promise<string> {
+  if (attempt % 4 !== 0) return '300ms';
+  const { rows } = await client.query<{ runs: boolean }>(autovacuumSql);
+  return rows[0]?.runs ? '1200ms' : '300ms';
+}
 
 /**
  * Applies the next file, or all files on a new database, and returns their names. Returns `done` if no file is pending,
@@ -70,7 +85,7 @@ async function applyNext(options: ApplyOptions, attempt: number): Promise<'done'
   await client.query('BEGIN');
   try {
     await client.query(
-      `SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '${lockTimeout(attempt)}';
+      `SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '${await lockTimeout(client, attempt)}';
        SET LOCAL idle_in_transaction_session_timeout = 0`,
     );
     // Does not wait for the lock. A waiting statement would hold a snapshot, and CREATE INDEX CONCURRENTLY in another

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
@@ -299,6 +300,24 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_m ON things (m);`;
     await expect.poll(() => captured.lines().at(-1)?.msg).toBe('a table is in use, the migration will be retried');
     await other.query("SET lock_timeout = '2s'");
     await other.query('SELECT FROM things');
+    await reader.query('COMMIT');
+    await done;
+    expect(await versions()).toEqual([0, 1, 2]);
+  });
+
+  it('fail no request that may wait a second for a lock, however often they are tried again', async () => {
+    await leaveColumn();
+    const [reader, other] = [await connected(), await connected()];
+    await reader.query('BEGIN; SELECT FROM things');
+    // The limit of the form service.
+    await other.query("SET lock_timeout = '1s'");
+    const done = run();
+    const retries = () =>
+      captured.lines().filter(({ msg }) => msg === 'a table is in use, the migration will be retried');
+    while (retries().length < 5) {
+      await other.query('SELECT FROM things');
+      await sleep(10);
+    }
     await reader.query('COMMIT');
     await done;
     expect(await versions()).toEqual([0, 1, 2]);
