@@ -153,6 +153,8 @@ export interface FailureLog {
   /** Records a failure. `subject` is the name of the service, or `postgres`. */
   failed(subject: string, error: unknown, row?: OutboxRow): void;
   quarantined(row: Pick<OutboxRow, 'formId' | 'tenantId' | 'kind' | 'sequence'>, cause: QuarantineCause): void;
+  /** Records that Postgres refuses to settle the row in any way. The row stays claimed until its lease ends. */
+  unsettled(row: Pick<OutboxRow, 'formId' | 'tenantId' | 'kind' | 'sequence'>, cause: QuarantineCause): void;
   /** Records that the subject works again. */
   ended(subject: string): void;
 }
@@ -187,6 +189,9 @@ export function createFailureLog({ log, clock }: { log: Logger; clock: Clock }):
     },
     quarantined({ formId, tenantId, kind, sequence }, cause) {
       log.warn({ kind, form: formId, tenant: tenantId, sequence, ...cause }, 'item quarantined');
+    },
+    unsettled({ formId, tenantId, kind, sequence }, cause) {
+      log.error({ kind, form: formId, tenant: tenantId, sequence, ...cause }, 'outbox row not settled');
     },
     ended(subject) {
       const key = `${subject} service`;

@@ -174,3 +174,25 @@ it('a subscriber id that Postgres cannot store quarantines only its own row', as
   const { rowCount } = await database.pool.query('SELECT FROM forms WHERE subscriber_id IS NOT NULL');
   expect(rowCount).toBe(8);
 });
+
+it('a row that Postgres refuses to settle in any way does not stop the deliveries of other forms', async () => {
+  const bad = await database.addForm();
+  await database.addRow(bad, 'form-created');
+  await database.pool.query(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$;
+    CREATE TRIGGER refuse BEFORE UPDATE ON outbox FOR EACH ROW
+    WHEN (NEW.form_id = '${bad}' AND NEW.claimed_until IS NULL) EXECUTE FUNCTION refuse()`);
+  const logged = captureLog();
+  start({ write: (line) => logged.log.info(JSON.parse(line)) });
+  await expect.poll(() => sent(bad)).toEqual(['form-created']);
+  // More rows than the queue holds at once.
+  await database.pool.query(
+    `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+     SELECT gen_random_uuid(), 't', 'form-deleted', '{"definitionId":"permit"}', now(), now()
+     FROM generate_series(1, 300)`,
+  );
+  const open = async () =>
+    (await database.pool.query('SELECT FROM outbox WHERE accepted IS NULL AND form_id <> $1', [bad])).rowCount;
+  await expect.poll(open, { timeout: 15_000 }).toBe(0);
+  expect(logged.text()).toContain('outbox row not settled');
+});

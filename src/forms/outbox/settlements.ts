@@ -1,6 +1,7 @@
 // Settles claimed rows in the database, many in one statement. While Postgres is unavailable, outcomes wait in memory.
 // If the process dies before they are stored, the claims expire and the rows are delivered again. If Postgres refuses
-// to store one outcome, only the row of that outcome is quarantined.
+// to store one outcome, only the row of that outcome is quarantined. If Postgres refuses this too, the claim of the row
+// expires, and the row is delivered again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
@@ -35,6 +36,26 @@ export interface SettlementsOptions {
   onSettled(accepted: number): void;
 }
 
+type RefusedRow = { row: ClaimedRow } & QuarantineCause;
+
+/** Settles a batch. If Postgres refuses the batch, bisects it to find the refused rows, and returns them. */
+async function inParts<O extends { row: ClaimedRow }>(
+  batch: readonly O[],
+  settle: (part: readonly O[]) => Promise<void>,
+): Promise<RefusedRow[]> {
+  try {
+    await settle(batch);
+    return [];
+  } catch (error) {
+    const cause = databaseRefusal(error);
+    if (!cause) throw error;
+    if (batch.length === 1) return batch.map(({ row }) => ({ row, ...cause }));
+    const half = Math.ceil(batch.length / 2);
+    const first = await inParts(batch.slice(0, half), settle);
+    return [...first, ...(await inParts(batch.slice(half), settle))];
+  }
+}
+
 /** Milliseconds for which outcomes are collected before they are settled. */
 const linger = 20;
 /** Milliseconds between two attempts to settle rows while Postgres is unavailable. */
@@ -51,27 +72,17 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
    */
   async function settle(batch: readonly Outcome[]): Promise<{ accepted: number }> {
     const accepted = batch.filter((outcome) => outcome.kind === 'accepted');
-    const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...(await accept(accepted))];
-    await store.fail(batch.filter(({ kind }) => kind === 'failed' || kind === 'untried' || kind === 'postponed'));
-    await store.quarantine(refused, clock());
-    for (const { row, reason, detail } of refused) failures.quarantined(row, { reason, detail });
+    const failed = batch.filter(({ kind }) => kind === 'failed' || kind === 'untried' || kind === 'postponed');
+    const unaccepted = await inParts(accepted, (part) => store.accept(part, clock()));
+    const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...unaccepted];
+    const unfailed = await inParts(failed, (part) => store.fail(part));
+    const kept = await inParts(refused, (part) => store.quarantine(part, clock()));
+    const unsettled = new Set([...unfailed, ...kept].map(({ row }) => row));
+    for (const { row, reason, detail } of refused)
+      if (!unsettled.has(row)) failures.quarantined(row, { reason, detail });
+    for (const { row, reason, detail } of [...unfailed, ...kept]) failures.unsettled(row, { reason, detail });
     failures.ended('postgres');
     return { accepted: accepted.length };
-  }
-
-  /** Records accepted rows. If Postgres refuses the batch, bisects it to find the refused rows, and returns them. */
-  async function accept(batch: readonly Extract<Outcome, { kind: 'accepted' }>[]) {
-    const refused: ({ row: ClaimedRow } & QuarantineCause)[] = [];
-    try {
-      await store.accept(batch, clock());
-    } catch (error) {
-      const cause = databaseRefusal(error);
-      if (!cause) throw error;
-      const half = Math.ceil(batch.length / 2);
-      if (batch.length === 1) for (const { row } of batch) refused.push({ row, ...cause });
-      else for (const part of [batch.slice(0, half), batch.slice(half)]) refused.push(...(await accept(part)));
-    }
-    return refused;
   }
 
   async function flush(): Promise<void> {
