@@ -1,12 +1,17 @@
 // Tests which forms a run checks for duplicate subscribers if checks fail. The database is real.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { PlatformError, type PlatformErrorKind, type PlatformErrorOptions } from '../src/platform/platform-error.ts';
+import { withTransaction } from '../src/service/postgres/postgres.ts';
 import { createUrns } from '../src/service/urn.ts';
 import { day, type ExpiryWorld, startExpiryWorld } from '../test/support/expiry.ts';
+import type { Writer } from './lease.ts';
+import { removeOtherSubscribers } from './subscribers.ts';
 
 const urns = createUrns('urn:example');
 
 let world: ExpiryWorld;
+const writer: Writer = { dryRun: false, transact: (work) => withTransaction(world.pool, work) };
 beforeAll(async () => {
   world = await startExpiryWorld();
 });
@@ -68,6 +73,24 @@ it('a form whose check times out ends the checks of this run, and the next run c
   const [failing = '', ...others] = await addChecks(3);
   expect(await runFailing(failing, 'timeout', {})).toEqual([]);
   expect(await runFailing(failing, 'timeout', {})).toEqual(urnsOf(others));
+});
+
+it('a slow service ends the checks of this run after the time limit, and the next run continues', async () => {
+  const forms = await addChecks(10);
+  const checked: string[] = [];
+  const notifications = {
+    async subscribersOf(_tenant: string, _type: string, urn: string) {
+      checked.push(urn);
+      await sleep(60);
+      return ['own'];
+    },
+    removeSubscriber: async () => undefined,
+  };
+  const upkeep = { ...world.runOptions(), writer, checks: { notifications, urns }, timeLimit: 100 };
+  await removeOtherSubscribers(upkeep);
+  expect(checked.length).toBeLessThan(forms.length);
+  for (let run = 1; run < forms.length; run += 1) await removeOtherSubscribers(upkeep);
+  expect(checked).toEqual(urnsOf(forms));
 });
 
 it.each([

@@ -1,5 +1,5 @@
 // Removes duplicate subscribers of forms at the notification service. Each run checks a limited number of the forms
-// that may have duplicates. If the service is down or denies access, the forms wait for the next run. If the check of
+// that may have duplicates, for a limited time. If the service is down or denies access, the forms wait for the next run. If the check of
 // one form fails, that form waits for a day, so that it does not block the checks of other forms. The run still
 // succeeds.
 import {
@@ -20,6 +20,8 @@ export interface SubscriberUpkeep {
   clock: Clock;
   log: Logger;
   signal: AbortSignal;
+  /** Milliseconds after which no further form is checked. */
+  timeLimit?: number | undefined;
 }
 
 /** Maximum number of checks in a run. Each check makes at least one call to the notification service. */
@@ -36,14 +38,17 @@ export async function removeOtherSubscribers({
   clock,
   log,
   signal,
+  timeLimit = 60_000,
 }: SubscriberUpkeep): Promise<number> {
   const due = await writer.transact((client) => dueChecks(client, clock(), checksOfRun));
   if (writer.dryRun) return due.length;
   const [settled, postponed]: [string[], string[]] = [[], []];
   let removed = 0;
   let failure: unknown;
+  const deadline = performance.now() + timeLimit;
   for (const check of due) {
-    if (signal.aborted) break;
+    // Otherwise, a slow service would delay the sync of core clients, and the next run.
+    if (signal.aborted || performance.now() >= deadline) break;
     try {
       const others = await removeOthers(check, checks);
       if (others > 0) log.warn({ form: check.formId, tenant: check.tenantId, others }, 'duplicate subscribers removed');
