@@ -1,7 +1,7 @@
 // Removes duplicate subscribers of forms at the notification service. Each run checks a limited number of the forms
-// that may have duplicates, for a limited time. If the service is down or denies access, the forms wait for the next run. If the check of
-// one form fails, that form waits for a day, so that it does not block the checks of other forms. The run still
-// succeeds.
+// that may have duplicates, for a limited time. If the service is down or denies access, the forms wait for the next
+// run. If the check of one form fails, that form waits for a day, so that it does not block the checks of other forms.
+// The run still succeeds.
 import {
   type CheckOptions,
   dueChecks,
