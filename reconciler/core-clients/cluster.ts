@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { accessSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { CustomObjectsApi, EventsV1Api, KubeConfig } from '@kubernetes/client-node';
+import { createCursorCheck } from '../../src/service/page-cursors.ts';
 import { type ClusterCalls, ClusterError, createClusterCalls, loadKubeConfig } from './cluster-calls.ts';
 import {
   apiGroup,
@@ -132,6 +133,7 @@ async function listAll(listing: Listing): Promise<CoreClientResource[]> {
 
 async function listOnce({ calls, objects, collection, pageSize }: Listing): Promise<CoreClientResource[]> {
   const found: CoreClientResource[] = [];
+  const faultOf = createCursorCheck();
   for (let next: string | undefined; ; ) {
     const token = next === undefined ? {} : { _continue: next };
     const page = await calls.call(`list ${resources}`, async (options): Promise<unknown> => {
@@ -141,6 +143,9 @@ async function listOnce({ calls, objects, collection, pageSize }: Listing): Prom
     if (!parsed) throw new ClusterError('failed', `list ${resources}`, { why: 'the response is not a list' });
     found.push(...parsed.resources);
     if (parsed.next === undefined) return found;
+    const fault = faultOf(parsed.next);
+    if (fault !== undefined)
+      throw new ClusterError('failed', `list ${resources}`, { why: `the list does not end: ${fault}` });
     next = parsed.next;
   }
 }

@@ -4,9 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import { createSearchQueue } from '../../service/limits/search-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import { createCursorCheck } from '../../service/page-cursors.ts';
 import { createShortCache } from '../../service/short-cache.ts';
 
 export interface ListedDefinition {
@@ -35,7 +37,8 @@ const longestRest = 1_000;
 
 /**
  * Yields all definitions, including invalid ones. If a definition is both in the collection and in its own document,
- * yields only the one that the form service uses.
+ * yields only the one that the form service uses. Throws PlatformError, or Problem
+ * `dependency-failed` if the list of the configuration service does not end.
  */
 export async function* listDefinitions(
   configuration: Pick<Configuration, 'read' | 'list'>,
@@ -48,6 +51,7 @@ export async function* listDefinitions(
     yielded.add(id);
     yield toListed(id, configured, 'collection');
   }
+  const faultOf = createCursorCheck();
   let top = largestPage;
   for (let after: string | undefined; ; ) {
     const began = performance.now();
@@ -61,6 +65,8 @@ export async function* listDefinitions(
         yield toListed(name, (active ?? latest)?.configuration, 'document');
       }
       if (page.next === undefined || page.results.length === 0) return;
+      const fault = faultOf(page.next);
+      if (fault !== undefined) throw endless(fault);
       after = page.next;
       await sleep(rest);
     } catch (error) {
@@ -68,6 +74,10 @@ export async function* listDefinitions(
       top = Math.ceil(top / 4);
     }
   }
+}
+
+function endless(fault: string): Problem {
+  return new Problem('dependency-failed', `The configuration service returned a list that does not end: ${fault}.`);
 }
 
 function isTooLarge(error: unknown): boolean {
