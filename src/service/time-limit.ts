@@ -17,3 +17,12 @@ export async function within<T, L>(work: Promise<T>, milliseconds: number, late:
     clearTimeout(timer);
   }
 }
+
+/**
+ * Starts a time limit that several steps share. The returned function waits for a step, and throws the error that
+ * `late` returns when the time is over.
+ */
+export function withinTotal(milliseconds: number, late: () => Error): <T>(step: Promise<T>) => Promise<T> {
+  const ends = performance.now() + milliseconds;
+  return (step) => within(step, Math.max(0, ends - performance.now()), late());
+}

@@ -2,7 +2,9 @@
 // names.
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
 import { type FieldError, Problem } from '../../service/http/problem.ts';
+import { withinTotal } from '../../service/time-limit.ts';
 import type { Urns } from '../../service/urn.ts';
 import { definitionIn, registerNamespace } from '../registers/register.ts';
 import { contradictionsOf, idProblems } from './contradictions.ts';
@@ -28,23 +30,33 @@ export interface CheckOptions {
   validator: Pick<SchemaValidator, 'inspect'>;
   configuration: Pick<Configuration, 'activeOrLatest' | 'latest' | 'read'>;
   urns: Urns;
+  /** Milliseconds after which a call of a platform client fails (PLATFORM_TIMEOUT). */
+  callTimeout: number;
 }
 
 interface Context {
   tenantId: string;
+  /** Waits for a read, and throws PlatformError `timeout` if the reads of the check together take too long. */
+  wait<T>(read: Promise<T>): Promise<T>;
 }
 
 const listed = 100;
+/**
+ * The maximum time for all reads of a check, in calls of the longest duration. A check reads the roles of services, the
+ * definitions of registers, and then the entries of each register.
+ */
+const longestReads = 3;
 
-export function createDefinitionCheck({ validator, configuration, urns }: CheckOptions) {
+export function createDefinitionCheck({ validator, configuration, urns, callTimeout }: CheckOptions) {
   /**
    * Reports a role or register as missing only if the configuration service confirms that it does not exist. Throws if
    * the configuration service fails.
    */
   async function namedProblems(definition: FormDefinition, registers: NamedRegister[], context: Context) {
-    const owners = [{ core: true } as const, context];
+    const { tenantId, wait } = context;
+    const owners = [{ core: true } as const, { tenantId }];
     const documents = owners.map((owner) => configuration.latest('platform', 'tenant-service', owner));
-    const registrations = (await Promise.all(documents)).map((revision) => revision?.configuration);
+    const registrations = (await wait(Promise.all(documents))).map((revision) => revision?.configuration);
     const isOpen = definition.anonymousApply;
     return [
       // One more problem than is listed shows that the list is truncated.
@@ -55,7 +67,8 @@ export function createDefinitionCheck({ validator, configuration, urns }: CheckO
 
   async function registerProblems(registers: NamedRegister[], isOpen: boolean, context: Context) {
     if (registers.length === 0) return [];
-    const { latest } = await configuration.read('platform', 'configuration-service', context);
+    const { tenantId, wait } = context;
+    const { latest } = await wait(configuration.read('platform', 'configuration-service', { tenantId }));
     const found = new Map<string, string | undefined>();
     // Registers are read one after another. A check is rare, and must not take the configuration service's capacity
     // from other requests.
@@ -67,25 +80,29 @@ export function createDefinitionCheck({ validator, configuration, urns }: CheckO
     });
   }
 
-  async function registerProblem(urn: string, definitions: unknown, isOpen: boolean, context: Context) {
+  async function registerProblem(urn: string, definitions: unknown, isOpen: boolean, { tenantId, wait }: Context) {
     const prefix = urns.register('');
     if (!urn.startsWith(prefix)) return `does not name a register: its URN must begin with ${prefix}`;
     const name = urn.slice(prefix.length);
     const definition = definitionIn(definitions, name);
     if (!definition?.hasArraySchema) return 'names a register that does not exist';
     const isMissing = (entries: Revision | undefined) => !Array.isArray(entries?.configuration);
-    if (isMissing(await configuration.activeOrLatest(registerNamespace, name, context, { lacks: isMissing })))
-      return 'names a register that does not exist';
+    const read = configuration.activeOrLatest(registerNamespace, name, { tenantId }, { lacks: isMissing });
+    if (isMissing(await wait(read))) return 'names a register that does not exist';
     const isClosed = isOpen && !definition.anonymousRead;
     return isClosed ? 'names a register that applicants without an account cannot read (anonymousRead)' : undefined;
   }
 
   /** Checks `definition`, which may be any JSON object. Throws PlatformError, or Problem `busy`. */
-  return async function check(definition: Record<string, unknown>, context: Context): Promise<CheckResult> {
-    const notes = await validator.inspect(context.tenantId, definition);
+  return async function check(
+    definition: Record<string, unknown>,
+    { tenantId }: { tenantId: string },
+  ): Promise<CheckResult> {
+    const notes = await validator.inspect(tenantId, definition);
     const { parsed, errors } = parse(definition);
+    const wait = withinTotal(longestReads * callTimeout, () => new PlatformError('configuration', 'timeout'));
     const warnings = parsed
-      ? [...contradictionsOf(parsed), ...(await namedProblems(parsed, notes.registers, context))]
+      ? [...contradictionsOf(parsed), ...(await namedProblems(parsed, notes.registers, { tenantId, wait }))]
       : [];
     const problems = [
       ...[...errors, ...idProblems(definition.id), ...notes.errors].map(as('error')),

@@ -199,7 +199,7 @@ describe('The list of a tenant with many registers', () => {
       },
       async () => definitions,
     );
-    const page = list(place, { top: 30 });
+    const page = list(place, { top: 30 }, (read) => read);
     await expect.poll(() => read.length).toBe(31);
     slow.resolve({ latest: { revision: 0, configuration: ['slow'] } });
     const { registers, next } = await page;
@@ -215,7 +215,7 @@ describe('The list of a tenant with many registers', () => {
       },
       async () => definitions,
     );
-    await expect(failing(place, { top: 100 })).rejects.toThrow('down');
+    await expect(failing(place, { top: 100 }, (read) => read)).rejects.toThrow('down');
     expect(read.length).toBe(16);
   });
 

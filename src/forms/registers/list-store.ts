@@ -15,17 +15,20 @@ export interface ListOptions {
   after?: string | undefined;
 }
 
+/** Waits for a read, and throws if the reads of the list together take too long. */
+type WaitForRead = <T>(read: Promise<T>) => Promise<T>;
+
 type TenantPlace = Owner & { tenantId: string };
 
 export function createRegisterList(
   configuration: Pick<Configuration, 'read'>,
   readDefinitions: (context: TenantPlace) => Promise<unknown>,
-): (context: TenantPlace, options: ListOptions) => Promise<RegisterPage> {
-  return async (context, { top, after }) => {
+): (context: TenantPlace, options: ListOptions, wait: WaitForRead) => Promise<RegisterPage> {
+  return async (context, { top, after }, wait) => {
     const readOne = async (name: string): Promise<NamedEntries> => {
-      return { name, entries: entriesOf(await configuration.read(registerNamespace, name, context)) };
+      return { name, entries: entriesOf(await wait(configuration.read(registerNamespace, name, context))) };
     };
-    const definitions = definitionsIn(await readDefinitions(context));
+    const definitions = definitionsIn(await wait(readDefinitions(context)));
     const page = createRegisterPage({ definitions, after, top, maxBytes: maxPageBytes });
     const names = [...definitions.keys()].filter((name) => after === undefined || name > after).sort();
     let [started, running] = [0, 0];

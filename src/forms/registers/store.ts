@@ -5,6 +5,7 @@ import type { Configuration } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
+import { withinTotal } from '../../service/time-limit.ts';
 import { createRegisterList, type ListOptions } from './list-store.ts';
 import {
   definitionIn,
@@ -40,11 +41,17 @@ const concurrentReads = 8;
 /** The namespace and name of the configuration that contains all definitions of a tenant. */
 const home = ['platform', 'configuration-service'] as const;
 
-export function createRegisterStore(configuration: Configuration) {
-  return { asked, ...createReads(configuration), ...createWrites(configuration) };
+/** Maximum time in milliseconds for a request that reads many registers, as long as for a change. */
+const requestMs = 45_000;
+
+export function createRegisterStore(configuration: Configuration, { longestRead = requestMs } = {}) {
+  return { asked, ...createReads(configuration, longestRead), ...createWrites(configuration) };
 }
 
-function createReads(configuration: Configuration) {
+function createReads(configuration: Configuration, longestRead: number) {
+  const timeLimit = () =>
+    withinTotal(longestRead, () => new Problem('dependency-failed', 'The configuration service took too long.'));
+
   async function readDefinitions(context: CallContext): Promise<unknown> {
     const { latest } = await configuration.read(...home, context);
     return latest?.configuration;
@@ -60,18 +67,20 @@ function createReads(configuration: Configuration) {
         return { definition: definitionIn(document, name), ...revisions };
       }),
 
-    list: (context: CallContext, options: ListOptions): Promise<RegisterPage> => asked(() => list(context, options)),
+    list: (context: CallContext, options: ListOptions): Promise<RegisterPage> =>
+      asked(() => list(context, options, timeLimit())),
 
     /** Returns the given names whose registers have both parts: a definition and entries. */
     existing: (names: Iterable<string>, context: CallContext): Promise<Set<string>> =>
       asked(async () => {
-        const defined = definitionsIn(await readDefinitions(context));
+        const wait = timeLimit();
+        const defined = definitionsIn(await wait(readDefinitions(context)));
         const found = new Set<string>();
         const candidates = [...new Set(names)].filter((name) => defined.has(name));
         for (let start = 0; start < candidates.length; start += concurrentReads)
           await Promise.all(
             candidates.slice(start, start + concurrentReads).map(async (name) => {
-              if (entriesOf(await configuration.read(registerNamespace, name, context))) found.add(name);
+              if (entriesOf(await wait(configuration.read(registerNamespace, name, context)))) found.add(name);
             }),
           );
         return found;
