@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
-import { bundledSchema, createSchemaBundles } from './bundled-schema.ts';
+import { bundledSchema } from './bundled-schema.ts';
 
 /** Returns the values of all `$ref` members of a schema. */
 function references(schema: unknown): string[] {
@@ -23,14 +23,6 @@ describe('a data schema for a page', () => {
       expect(validate({ name: 'Ana', who: 1 })).toBe(false);
     },
   );
-
-  it('is bundled once for each definition, however often it is read', () => {
-    const bundle = createSchemaBundles();
-    const schema = { properties: { a: { $ref: 'common.v1.schema.json#/definitions/personFullName' } } };
-    expect(bundle(schema)).toBe(bundle(schema));
-    expect(bundle(schema)).toEqual(bundledSchema(schema));
-    expect(bundle(true)).toBe(true);
-  });
 
   it('stays as it is without shared schemas', () => {
     for (const schema of [

@@ -22,21 +22,6 @@ export function bundledSchema(schema: unknown): unknown {
 }
 
 /**
- * Returns a function like `bundledSchema` that keeps each result for as long as the given schema exists. The
- * definitions of a tenant are the same objects until they change. Bundling a schema of a megabyte takes 0.2 s, and
- * anyone may read a definition that permits applicants without an account.
- */
-export function createSchemaBundles(): (schema: unknown) => unknown {
-  const known = new WeakMap<object, unknown>();
-  return (schema) => {
-    if (!isObject(schema)) return bundledSchema(schema);
-    const bundled = known.get(schema) ?? bundledSchema(schema);
-    known.set(schema, bundled);
-    return bundled;
-  };
-}
-
-/**
  * Returns a copy of the schema whose references point into the bundle. `root` is the JSON pointer, within the bundle,
  * of the document that contains the schema.
  */

@@ -2,8 +2,8 @@
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
-import { createSchemaBundles } from './bundled-schema.ts';
 import { mayReadDefinition } from './definition.ts';
+import { createDefinitionTexts } from './definition-texts.ts';
 import type { DefinitionRoutesOptions } from './routes.ts';
 import { definitionList, definitionParams, definitionResponse, tenantQuery } from './schema.ts';
 
@@ -33,7 +33,7 @@ export function listDefinitionsRoute({ bearer, mayManage, tenant, list }: Defini
 }
 
 export function readDefinitionRoute({ bearer, tenant, find, isManager }: DefinitionRoutesOptions): Route {
-  const bundle = createSchemaBundles();
+  const textOf = createDefinitionTexts();
   return route({
     method: 'get',
     path: '/form/v1/definitions/:definitionId',
@@ -56,13 +56,10 @@ export function readDefinitionRoute({ bearer, tenant, find, isManager }: Definit
       const caller = callerOf(response);
       const found = await find(tenantOf(response).id, definitionId, { permission: true, isChosen: true });
       if (!found) throw new Problem('not-found', 'There is no such form definition.');
-      const { schemaKey: _key, schemaText: _text, ...definition } = found;
-      const dataSchema = bundle(definition.dataSchema);
-      if (isManager(caller)) return void response.json({ ...definition, dataSchema });
-      if (!mayReadDefinition(caller.roles, found))
+      const manages = isManager(caller);
+      if (!manages && !mayReadDefinition(caller.roles, found))
         throw new Problem('forbidden', 'The caller has no role for this form definition.');
-      const { id, name, description, anonymousApply, uiSchema } = definition;
-      response.json({ id, name, ...(description && { description }), anonymousApply, dataSchema, uiSchema });
+      response.type('application/json').send(textOf(found, manages));
     },
   });
 }

@@ -6,6 +6,7 @@ import { anyObject } from '../../service/http/any-object.ts';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { fieldErrors, Problem, type ProblemOptions } from '../../service/http/problem.ts';
 import { intakeSchema } from './intake.ts';
+import { hasOneOf } from './named-roles.ts';
 
 /** Ids may have the same characters and length as the names of configurations in the configuration service. */
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
@@ -101,10 +102,9 @@ export function unusable(id: string, reason: string, options: Pick<ProblemOption
  */
 export function mayReadDefinition(roles: ReadonlySet<string>, definition: FormDefinition): boolean {
   const { applicantRoles, clerkRoles, assessorRoles, anonymousApply } = definition;
-  const named = [...applicantRoles, ...clerkRoles, ...assessorRoles];
   return (
     roles.has('form-admin') ||
     (anonymousApply && roles.has('intake-application')) ||
-    named.some((role) => roles.has(role))
+    [applicantRoles, clerkRoles, assessorRoles].some((named) => hasOneOf(roles, named))
   );
 }

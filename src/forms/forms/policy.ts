@@ -4,6 +4,7 @@
 import type { Caller } from '../../service/auth/identity.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type IntakeWindow, isOpen, nearestWindow } from '../definitions/intake.ts';
+import { hasOneOf } from '../definitions/named-roles.ts';
 import { type Action, actions, type FormRole, type FormStatus, formRoles } from './catalogue.ts';
 import type { Form, Tombstone } from './form.ts';
 
@@ -74,7 +75,7 @@ function rolesOf(
   definition: DefinitionRoles | undefined,
 ): ReadonlySet<FormRole> {
   const roles = new Set<FormRole>();
-  const hasOne = (names: readonly string[] | undefined) => names?.some((role) => caller.roles.has(role)) ?? false;
+  const hasOne = (names: readonly string[] = []) => hasOneOf(caller.roles, names);
   if (caller.roles.has(adminRole)) roles.add('admin');
   if (caller.roles.has(intakeRole)) {
     if (form.anonymousApplicant) roles.add('intake');
@@ -136,7 +137,7 @@ export function requireOpenIntake(
 ): void {
   const { intake, name } = definition;
   if (!intake || isOpen(intake, now) || form?.submitted) return;
-  if (definition.clerkRoles.some((role) => caller.roles.has(role))) return;
+  if (hasOneOf(caller.roles, definition.clerkRoles)) return;
   const nearest = nearestWindow(intake, now);
   const [opens, closes] = [nearest?.opens?.toISOString() ?? null, nearest?.closes?.toISOString() ?? null];
   const dates = [opens && `from ${opens}`, closes && `until ${closes}`].filter(Boolean).join(' ');
@@ -161,7 +162,7 @@ export function decideCreate(
   definition: DefinitionRoles & { anonymousApply: boolean },
   forAnother: boolean,
 ): CreatingRole {
-  const hasOne = (names: readonly string[]) => names.some((role) => caller.roles.has(role));
+  const hasOne = (names: readonly string[]) => hasOneOf(caller.roles, names);
   const intake = caller.roles.has(intakeRole);
   if (intake) {
     if (definition.anonymousApply) return 'intake';

@@ -1,0 +1,75 @@
+// Tests what requests for a large form definition cost the main thread after the first one. Each limit is a share of
+// the work that would otherwise be repeated, measured in the same run.
+import { expect, it } from 'vitest';
+import type { Configuration } from '../../platform/configuration.ts';
+import type { Caller } from '../../service/auth/identity.ts';
+import { decide, decideCreate, requireOpenIntake } from '../forms/policy.ts';
+import { type FormDefinition, mayReadDefinition, parseDefinition } from './definition.ts';
+import { createDefinitionTexts } from './definition-texts.ts';
+import { createDefinitionSource } from './source.ts';
+
+/** Returns the processor time of 20 calls in milliseconds. */
+function spent(work: () => unknown): number {
+  const before = process.threadCpuUsage();
+  for (let nth = 0; nth < 20; nth += 1) work();
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1_000;
+}
+
+const named = (kind: string) => Array.from({ length: 50_000 }, (_, nth) => `${kind}-${nth}`);
+const [applicantRoles, clerkRoles, assessorRoles] = [named('applicant'), named('clerk'), named('assessor')];
+const intake = { closes: '2026-01-01T00:00:00Z' };
+const permit = parseDefinition('permit', { name: 'Permit', applicantRoles, clerkRoles, assessorRoles, intake });
+const caller = { subject: 'ana', issuer: 'demo', roles: new Set(['one', 'other']) } as unknown as Caller;
+const form = { createdBy: { id: 'ana' }, issuer: 'demo', status: 'Draft', anonymousApplicant: false };
+
+it.each<[string, (definition: FormDefinition) => unknown]>([
+  ['read the definition', (definition) => mayReadDefinition(caller.roles, definition)],
+  ['read a form', (definition) => decide('read-data', caller, form as never, definition)],
+  ['create a form', (definition) => decideCreate(caller, definition, false)],
+  ['apply before the intake opens', (definition) => requireOpenIntake(caller, definition, new Date())],
+])('whether a caller may %s costs little, also if the definition names 150,000 roles', (_name, ask) => {
+  const asked = () => {
+    try {
+      ask(permit);
+    } catch {
+      // The caller has none of the roles.
+    }
+  };
+  asked();
+  const scans = spent(() =>
+    [...applicantRoles, ...clerkRoles, ...assessorRoles].some((role) => caller.roles.has(role)),
+  );
+  expect(spent(asked)).toBeLessThan(scans / 8);
+});
+
+it.each([true, false])('a definition of two megabytes is written as text only once (all fields: %s)', (isManager) => {
+  const properties = Object.fromEntries(
+    Array.from({ length: 20_000 }, (_, nth) => [
+      `field${nth}`,
+      { type: 'string', title: `Field ${nth}`, maxLength: 100 },
+    ]),
+  );
+  const large = parseDefinition('large', { name: 'Large', dataSchema: { type: 'object', properties } });
+  const textOf = createDefinitionTexts();
+  expect(JSON.parse(textOf(large, isManager).toString())).toMatchObject({ id: 'large', dataSchema: { properties } });
+  const writes = spent(() => JSON.stringify(large.dataSchema));
+  expect(spent(() => textOf(large, isManager))).toBeLessThan(writes / 8);
+});
+
+it('a definition with 100,000 fields is found without listing its fields again', async () => {
+  const fields = Object.fromEntries(Array.from({ length: 100_000 }, (_, nth) => [`field ${nth}`, 1]));
+  const stored = { revision: 0, configuration: { name: 'Wide', ...fields } };
+  const activeOrLatest: Configuration['activeOrLatest'] = async (namespace, _name, _owner, read) => {
+    const found = namespace === 'form-service' ? stored : undefined;
+    read?.lacks?.(found);
+    return found;
+  };
+  const { find } = createDefinitionSource({ activeOrLatest });
+  const ask = () => find('demo', 'wide', { permission: true });
+  expect(await ask()).toMatchObject({ id: 'wide', name: 'Wide' });
+  const before = process.threadCpuUsage();
+  for (let nth = 0; nth < 20; nth += 1) await ask();
+  const { user, system } = process.threadCpuUsage(before);
+  expect((user + system) / 1_000).toBeLessThan(spent(() => Object.keys(stored.configuration)) / 8);
+});
