@@ -54,12 +54,13 @@ export function readDefinitionRoute({ bearer, tenant, find, isManager }: Definit
     },
     async handle({ params: { definitionId } }, _request, response) {
       const caller = callerOf(response);
-      const found = await find(tenantOf(response).id, definitionId, { permission: true, isChosen: true });
+      const { id: tenantId } = tenantOf(response);
+      const found = await find(tenantId, definitionId, { permission: true, isChosen: true });
       if (!found) throw new Problem('not-found', 'There is no such form definition.');
       const manages = isManager(caller);
       if (!manages && !mayReadDefinition(caller.roles, found))
         throw new Problem('forbidden', 'The caller has no role for this form definition.');
-      response.type('application/json').send(textOf(found, manages));
+      response.type('application/json').send(textOf(tenantId, found, manages));
     },
   });
 }

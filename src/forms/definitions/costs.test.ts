@@ -52,9 +52,18 @@ it.each([true, false])('a definition of two megabytes is written as text only on
   );
   const large = parseDefinition('large', { name: 'Large', dataSchema: { type: 'object', properties } });
   const textOf = createDefinitionTexts();
-  expect(JSON.parse(textOf(large, isManager).toString())).toMatchObject({ id: 'large', dataSchema: { properties } });
+  expect(JSON.parse(textOf('demo', large, isManager).toString())).toMatchObject({
+    id: 'large',
+    dataSchema: { properties },
+  });
   const writes = spent(() => JSON.stringify(large.dataSchema));
-  expect(spent(() => textOf(large, isManager))).toBeLessThan(writes / 8);
+  expect(spent(() => textOf('demo', large, isManager))).toBeLessThan(writes / 8);
+  const changed = parseDefinition('large', { name: 'Changed' });
+  const nameIn = (tenant: string, definition: FormDefinition) =>
+    JSON.parse(textOf(tenant, definition, isManager).toString()).name;
+  expect(nameIn('other', changed)).toBe('Changed');
+  expect(nameIn('demo', large)).toBe('Large');
+  expect(nameIn('demo', changed)).toBe('Changed');
 });
 
 it('a definition with 100,000 fields is found without listing its fields again', async () => {

@@ -1,19 +1,28 @@
 // Writes the JSON text of a form definition for its readers, once for each definition.
+import { LRUCache } from 'lru-cache';
 import { bundledSchema } from './bundled-schema.ts';
 import type { FormDefinition } from './definition.ts';
 
+/** Maximum number of bytes of the texts that are kept. */
+const keptBytes = 32 * 1_048_576;
+
 /**
  * Returns a function that returns the text of a definition: for managers with all fields and their defaults, for other
- * readers with what they need to show the form. Keeps each text for as long as the definition exists, because the
- * definitions of a tenant are the same objects until they change. Writing a megabyte takes 35 ms, and anyone may read a
- * definition that permits applicants without an account.
+ * readers with what they need to show the form. A text is kept until the definition changes: writing a megabyte takes
+ * 10 ms or more, and anyone may read a definition that permits applicants without an account.
  */
-export function createDefinitionTexts(): (definition: FormDefinition, isManager: boolean) => Buffer {
-  const [forManagers, forOthers] = [new WeakMap<FormDefinition, Buffer>(), new WeakMap<FormDefinition, Buffer>()];
-  return (definition, isManager) => {
-    const known = isManager ? forManagers : forOthers;
-    const text = known.get(definition) ?? Buffer.from(JSON.stringify((isManager ? allOf : shownOf)(definition)));
-    known.set(definition, text);
+export function createDefinitionTexts(): (tenantId: string, definition: FormDefinition, isManager: boolean) => Buffer {
+  // The definitions of a tenant are the same objects until they change.
+  const known = new LRUCache<string, { of: WeakRef<FormDefinition>; text: Buffer }>({
+    maxSize: keptBytes,
+    sizeCalculation: ({ text }) => text.length,
+  });
+  return (tenantId, definition, isManager) => {
+    const key = `${isManager}\0${tenantId}\0${definition.id}`;
+    const before = known.get(key);
+    if (before?.of.deref() === definition) return before.text;
+    const text = Buffer.from(JSON.stringify((isManager ? allOf : shownOf)(definition)));
+    known.set(key, { of: new WeakRef(definition), text });
     return text;
   };
 }
