@@ -45,6 +45,7 @@ it('the configuration has the documented defaults for names, lifetimes and limit
     SIGN_IN_LIMIT: 100,
     SIGN_IN_WINDOW: 5 * minute,
     SESSION_REQUEST_LIMIT: 300,
+    TENANT_REGISTRATION_LIMIT: 1_000,
     TENANT_SESSION_LIMIT: 100_000,
     TARGET_SESSION_LIMIT: 1_200,
     TARGET_ADDRESS_LIMIT: 6_000,

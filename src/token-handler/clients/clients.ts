@@ -54,11 +54,11 @@ export function startClients(options: ClientsOptions) {
   const { config, platform, log, clock, addresses } = options;
   const { configuration, events } = platform;
   const catalog = createClientCatalog({ ...options, configuration, redirectUriRules: redirectUriRules(config) });
-  const timeout = config.PLATFORM_TIMEOUT;
+  const { PLATFORM_TIMEOUT: timeout, TENANT_REGISTRATION_LIMIT: mostOfTenant } = config;
   const provider = createProviderRegistration({ ...options, timeout });
   const { mappedIssuer } = addresses;
   const pools = sharePools(options);
-  const store = createRegistrationStore({ ...options, ...pools, mappedIssuer });
+  const store = createRegistrationStore({ ...options, ...pools, mappedIssuer, mostOfTenant });
   const leftovers = createLeftoverClients(pools.pool);
   const upkeep = startUpkeep({ ...options, provider, events, leftovers, timeout });
   const background = createBackgroundTasks(log);

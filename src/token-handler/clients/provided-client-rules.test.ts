@@ -18,7 +18,7 @@ const now = new Date('2026-08-20T17:00:00Z');
 const tenant = { id: 'urn:example:tenants/demo', name: 'Demo', realm: 'demo' };
 let provider: ScriptedProvider;
 let metrics: Metrics;
-/** The calls of `store.replace` and of `changed`, in order. */
+/** The calls of `store.provide` and of `changed`, in order. */
 let stored: unknown[];
 
 beforeAll(async () => {
@@ -36,7 +36,7 @@ function register({ redirectUris = ['https://permits.example.org/cb'], issuer = 
   const provided = createProvidedClients({
     ...{ addresses, metrics, timeout, clock: () => now },
     discover: createProviderDiscovery({ addresses, log: captureLog().log, timeout }),
-    store: { replace: async (...call) => void stored.push(call) },
+    store: { provide: async (...call) => void stored.push(call) },
     changed: () => void stored.push('changed'),
   });
   const redirectUriRules = { allowInsecure: false, allowWildcardPaths: false };
@@ -78,7 +78,7 @@ describe('a provided client', () => {
         registeredBy: { id: 'alice', name: 'Alice' },
       },
     };
-    expect(stored).toEqual([[registration, undefined, event], 'changed']);
+    expect(stored).toEqual([[registration, event, { isLimited: true }], 'changed']);
     expect(await failures()).toEqual([]);
   });
 
@@ -92,7 +92,7 @@ describe('a provided client', () => {
     const issuer = `${provider.url}/realms/town`;
     provider.script = { 'POST /auth/realms/town/token': invalidGrant };
     await register({ issuer });
-    expect(stored[0]).toMatchObject([{ issuer, realm: 'demo' }, undefined, {}]);
+    expect(stored[0]).toMatchObject([{ issuer, realm: 'demo' }, {}, {}]);
   });
 
   it('sends its secret in the body to an identity provider that supports nothing else', async () => {
@@ -101,7 +101,7 @@ describe('a provided client', () => {
     await register();
     expect(provider.calls.at(-1)?.headers.authorization).toBeUndefined();
     expect(formOf(provider.calls.length - 1)).toMatchObject({ client_id: 'town-web', client_secret: 'a secret:%' });
-    expect(stored[0]).toMatchObject([{ authentication: 'client_secret_post' }, undefined, {}]);
+    expect(stored[0]).toMatchObject([{ authentication: 'client_secret_post' }, {}, {}]);
   });
 
   it('may authenticate in the second way that the identity provider supports, if it refuses the first', async () => {
@@ -109,7 +109,7 @@ describe('a provided client', () => {
     provider.script = { [token]: [{ status: 401, body: { error: 'invalid_client' } }, invalidGrant] };
     await register();
     expect(lines().filter((line) => line === token)).toHaveLength(2);
-    expect(stored[0]).toMatchObject([{ authentication: 'client_secret_post' }, undefined, {}]);
+    expect(stored[0]).toMatchObject([{ authentication: 'client_secret_post' }, {}, {}]);
   });
 
   it('authenticates with client_secret_basic unless the identity provider lists other ways', async () => {

@@ -26,7 +26,7 @@ export interface ProvideRequest {
 }
 
 export interface ProvidedClientsOptions {
-  store: Pick<RegistrationStore, 'replace'>;
+  store: Pick<RegistrationStore, 'provide'>;
   addresses: ProviderAddresses;
   discover: DiscoverProvider;
   metrics: Pick<Metrics, 'dependencyFailures'>;
@@ -55,7 +55,7 @@ export function createProvidedClients(options: ProvidedClientsOptions): Provided
         redirectUris: [],
         registeredAt: clock(),
       };
-      await store.replace(registration, undefined, registeredEvent(client, { clientId }, by));
+      await store.provide(registration, registeredEvent(client, { clientId }, by), { isLimited: !client.core });
       changed();
     },
   };

@@ -70,6 +70,7 @@ beforeEach(() => {
       forget: (...args) => step('forget', args, undefined),
       giveUp: (...args) => step('give up', args, undefined),
       replace: (...args) => step('replace', args, undefined),
+      provide: (...args) => step('provide', args, undefined),
       discard: (...args) => step('discard', args, undefined),
       async change<T>(tenantId: string, clientId: string, work: ChangeWork<T>) {
         const { result, changed } = await work(present);
@@ -125,7 +126,7 @@ describe('a registration', () => {
   it('is recorded before the identity provider is asked, and then stored with its event', async () => {
     await register();
     expect(names()).toEqual(['begin', 'register', 'replace', 'nudge', 'deletable']);
-    expect(given('begin')).toEqual([[{ ...owner, started: now }]]);
+    expect(given('begin')).toEqual([[{ ...owner, started: now, isLimited: true }]]);
     expect(given('register')).toEqual([
       [
         'demo',

@@ -13,7 +13,11 @@ import { type Management, type Registration, registeredEvent, type StoredRegistr
 import type { Owner, RegistrationStore } from './registration-store.ts';
 
 export interface Registrar {
-  /** Registers a client at the identity provider, and replaces its earlier registration. Throws Problem. */
+  /**
+   * Registers a client at the identity provider, and replaces its earlier registration. Throws Problem, such as
+   * `conflict` if the tenant may register no further client. This limit does not apply to core clients, whose number
+   * the operator chooses.
+   */
   register(request: RegisterRequest): Promise<void>;
   /** Replaces the redirect URIs of a client. Throws Problem `registration-required` if the client is not registered. */
   update(request: { tenant: Tenant; client: Client; redirectUris: string[] }): Promise<void>;
@@ -53,7 +57,7 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       const owner = { tenantId: tenant.id, clientId: client.id, realm: tenant.realm, issuer };
       // Records the attempt first, which also proves that the database accepts writes. Otherwise, the identity provider
       // might create a client that could then not be stored.
-      const { id, clientName } = await store.begin({ ...owner, started: clock() });
+      const { id, clientName } = await store.begin({ ...owner, started: clock(), isLimited: !client.core });
       const metadata = clientMetadata(client, { name: clientName, redirectUris }, publicUrl);
       const outcome = await provider.register(tenant.realm, metadata, registrationToken);
       if (outcome.kind !== 'registered') {

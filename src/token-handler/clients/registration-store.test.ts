@@ -1,5 +1,5 @@
 // Tests registrations in Postgres: storage, encryption of secrets, and key rotation.
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -61,6 +61,7 @@ let issuers: Record<string, string> = {};
 const storeWith = (keys: string, pools = { pool: unsharedPool(pool), changePool: unsharedPool(pool) }) =>
   createRegistrationStore({
     ...pools,
+    mostOfTenant: 1_000,
     keys: createKeyRing(keys),
     log,
     metrics,
@@ -72,9 +73,10 @@ const unreadable = { slug: 'unavailable', cause: expect.any(KeyRingError) };
 
 async function replace(changes: Partial<Registration> = {}) {
   const wanted = { ...registration, ...changes };
-  await store.replace(wanted, (await store.begin({ ...wanted, started: now })).id, event);
+  if (wanted.management === 'provided') return store.provide(wanted, event, { isLimited: true });
+  await store.replace(wanted, (await store.begin({ ...wanted, started: now, isLimited: true })).id, event);
 }
-const begin = async () => (await store.begin({ ...registration, started: now })).id;
+const begin = async () => (await store.begin({ ...registration, started: now, isLimited: true })).id;
 const find = (keys = first) => storeWith(keys).find(registration.tenantId, registration.clientId);
 
 describe('a registration', () => {
@@ -186,7 +188,7 @@ describe('an attempt to register', () => {
   it('is recorded with the name that its client will have, until it is forgotten', async () => {
     const { tenantId, clientId, realm } = registration;
     const owner = { tenantId, clientId, realm, issuer: 'https://login.example.org' };
-    const { id, clientName } = await store.begin({ ...owner, started: now });
+    const { id, clientName } = await store.begin({ ...owner, started: now, isLimited: true });
     expect(clientName).toBe(`permits-web (registration ${id})`);
     expect(await attempts()).toEqual([{ id, ...owner, clientName, started: now, failed: false }]);
     const other = await begin();
@@ -204,7 +206,7 @@ describe('an attempt to register', () => {
   it('is forgotten with the registration that it leads to, which has an event', async () => {
     const other = await begin();
     await store.replace(registration, await begin(), { name: 'client-registered', payload: { x: 1 } });
-    await store.replace({ ...registration, oidcClientId: 'oidc-2' }, undefined, event);
+    await store.provide({ ...registration, oidcClientId: 'oidc-2' }, event, { isLimited: true });
     expect(await attempts()).toMatchObject([{ id: other }]);
     const sql =
       'SELECT tenant_id AS tenant, name, payload, created, not_before AS due FROM client_events ORDER BY payload DESC';
@@ -359,7 +361,7 @@ describe('a change', () => {
     await replace();
     const { tenantId, clientId } = registration;
     const { slow, response } = await startSlowChange();
-    const replaced = store.replace({ ...registration, oidcClientId: 'oidc-2' }, undefined, event);
+    const replaced = store.replace({ ...registration, oidcClientId: 'oidc-2' }, randomUUID(), event);
     await expect.poll(countWaiting, { interval: 5 }).toBe(1);
     const next = store.change(tenantId, clientId, async (present) => ({ result: present?.oidcClientId }));
     await expect.poll(countWaiting, { interval: 5 }).toBe(2);
@@ -395,7 +397,7 @@ describe('changes that wait for a slow identity provider', () => {
     });
     const present = await began.promise;
     const waiting = Array.from({ length: 8 }, (_, index) => [
-      shared.replace({ ...registration, oidcClientId: `next-${index}` }, undefined, event),
+      shared.replace({ ...registration, oidcClientId: `next-${index}` }, randomUUID(), event),
       shared.save(present),
     ]);
     const settled = Promise.allSettled([slow, ...waiting.flat()]);

@@ -9,31 +9,31 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import {
-  type Management,
   openRegistration,
   type Registration,
+  type RegistrationEvent,
+  type RegistrationSummary,
   registrationColumns,
   type StoredRegistration,
   sealRegistration,
 } from './registration.ts';
+import { type ClientKey, lockClient, requirePlace } from './registration-locks.ts';
 
 /** `find` and `change` throw Problem `unavailable` if the key that sealed the registration is not in the key ring. */
 export interface RegistrationStore {
   find(tenantId: string, clientId: string): Promise<Registration | undefined>;
   /** Returns the public fields of the registrations of these clients of a tenant, keyed by the client's id. */
   summaries(tenantId: string, clientIds: readonly string[]): Promise<Map<string, RegistrationSummary>>;
-  /** Records the start of an attempt to register a client. */
-  begin(attempt: Owner & { started: Date }): Promise<Attempt>;
+  /** Records the start of an attempt to register a client. Throws Problem `conflict` if the tenant has no place left. */
+  begin(attempt: Owner & { started: Date; isLimited: boolean }): Promise<Attempt>;
   /** Removes an attempt that has created no client at the identity provider. */
   forget(attemptId: string, owner: ClientKey): Promise<void>;
   /** Records that an attempt failed but may have created a client. */
   giveUp(attemptId: string, owner: ClientKey): Promise<void>;
   /** Stores a registration and its event, and schedules the deletion of the registration that it replaces. */
-  replace(
-    registration: Registration,
-    attemptId: string | undefined,
-    event: { name: string; payload: object },
-  ): Promise<void>;
+  replace(registration: Registration, attemptId: string, event: RegistrationEvent): Promise<void>;
+  /** Like `replace`, for a provided client. Throws Problem `conflict` if the tenant has no place left. */
+  provide(registration: Registration, event: RegistrationEvent, limit: { isLimited: boolean }): Promise<void>;
   /**
    * Schedules the deletion of a client that could not be stored, or records it as a leftover if it has no token. Does
    * nothing if the client was stored after all.
@@ -47,20 +47,10 @@ export interface RegistrationStore {
 
 export type Owner = Pick<Registration, 'tenantId' | 'clientId' | 'realm' | 'issuer'>;
 
-type ClientKey = Pick<Registration, 'tenantId' | 'clientId'>;
-
 export interface Attempt {
   id: string;
   /** Name of the client at the identity provider. It contains the attempt's id, so no two attempts share a name. */
   clientName: string;
-}
-
-export interface RegistrationSummary {
-  /** Id of the client at the identity provider. */
-  clientId: string;
-  registeredAt: Date;
-  redirectUris: string[];
-  management: Management;
 }
 
 export type ChangeWork<T> = (
@@ -76,10 +66,12 @@ export interface RegistrationStoreOptions {
   metrics: Pick<Metrics, 'dependencyFailures'>;
   /** Returns the issuer that the operator has mapped to the tenant of this realm, if there is one. */
   mappedIssuer(realm: string): string | undefined;
+  /** Maximum number of clients that a tenant may register, without those for which `isLimited` is false. */
+  mostOfTenant: number;
 }
 
 export function createRegistrationStore(options: RegistrationStoreOptions): RegistrationStore {
-  const { pool, changePool, keys, mappedIssuer } = options;
+  const { pool, changePool, keys, mappedIssuer, mostOfTenant } = options;
   // Ignores registrations at another identity provider: their secrets must not be sent to the current one.
   const isCurrent = ({ realm, issuer }: Pick<Registration, 'realm' | 'issuer'>) =>
     issuer === (mappedIssuer(realm) ?? null);
@@ -94,11 +86,14 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       const { rows } = await pool.query<Row>(claimOf({ tenantId, clientId: '' }), summariesSql, [tenantId, clientIds]);
       return new Map(rows.filter(isCurrent).map(({ id, realm: _realm, issuer: _issuer, ...summary }) => [id, summary]));
     },
-    async begin({ tenantId, clientId, realm, issuer, started }) {
+    async begin({ tenantId, clientId, realm, issuer, started, isLimited }) {
       const id = randomUUID();
       const clientName = `${clientId} (registration ${id})`;
       const values = [id, tenantId, clientId, realm, issuer, clientName, started];
-      await pool.query(claimOf({ tenantId, clientId }), beginSql, values);
+      await pool.transaction(claimOf({ tenantId, clientId }), async (client) => {
+        if (isLimited) await requirePlace(client, { tenantId, clientId }, mostOfTenant);
+        await client.query(beginSql, values);
+      });
       return { id, clientName };
     },
     async forget(attemptId, owner) {
@@ -109,14 +104,16 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
     },
     replace: (registration, attemptId, event) =>
       changePool.transaction(claimOf(registration), async (client) => {
-        const { tenantId, clientId, registeredAt } = registration;
         await lockClient(client, registration);
-        await client.query(replaceSql, [tenantId, clientId, registeredAt, registration.oidcClientId]);
-        if (registration.management === 'provided') await client.query(adoptSql, [tenantId, registration.oidcClientId]);
-        await client.query(insertSql, [asJson(keys, registration)]);
-        const { name, payload } = event;
-        await client.query(eventSql, [randomUUID(), tenantId, name, JSON.stringify(payload), registeredAt]);
-        if (attemptId !== undefined) await client.query(forgetSql, [attemptId]);
+        await replaceRegistration(client, keys, registration, event);
+        await client.query(forgetSql, [attemptId]);
+      }),
+    provide: (registration, event, { isLimited }) =>
+      changePool.transaction(claimOf(registration), async (client) => {
+        await lockClient(client, registration);
+        if (isLimited) await requirePlace(client, registration, mostOfTenant);
+        await replaceRegistration(client, keys, registration, event);
+        await client.query(adoptSql, [registration.tenantId, registration.oidcClientId]);
       }),
     discard: (registration, attemptId, now) =>
       changePool.transaction(claimOf(registration), async (client) => {
@@ -139,6 +136,18 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       await pool.query(claimOf(registration), saveSql, [asJson(keys, registration), 1]);
     },
   };
+}
+
+async function replaceRegistration(
+  client: Queryable,
+  keys: KeyRing,
+  registration: Registration,
+  { name, payload }: RegistrationEvent,
+): Promise<void> {
+  const { tenantId, clientId, registeredAt, oidcClientId } = registration;
+  await client.query(replaceSql, [tenantId, clientId, registeredAt, oidcClientId]);
+  await client.query(insertSql, [asJson(keys, registration)]);
+  await client.query(eventSql, [randomUUID(), tenantId, name, JSON.stringify(payload), registeredAt]);
 }
 
 const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantId, member: clientId });
@@ -237,13 +246,3 @@ WHERE r.tenant_id = given.tenant_id AND r.client_id = given.client_id AND r.oidc
 
 const eventSql =
   'INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES ($1, $2, $3, $4, $5, $5)';
-
-/**
- * Serialises registrations and changes of one client. Takes an advisory lock, because the first registration has no
- * row. Raises the timeouts: the request that holds the lock may be calling the identity provider.
- */
-async function lockClient(client: Queryable, { tenantId, clientId }: ClientKey): Promise<void> {
-  await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
-  const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";
-  await client.query(sql, [tenantId, clientId]);
-}

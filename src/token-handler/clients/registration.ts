@@ -50,6 +50,20 @@ export interface StoredRegistration extends Registration {
   revision: number;
 }
 
+/** The fields of a registration that administrators see. */
+export interface RegistrationSummary {
+  /** Id of the client at the identity provider. */
+  clientId: string;
+  registeredAt: Date;
+  redirectUris: string[];
+  management: Management;
+}
+
+export interface RegistrationEvent {
+  name: string;
+  payload: object;
+}
+
 export const clientRegistered = 'client-registered';
 
 export function registeredEvent(

@@ -8,7 +8,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import type { Client } from './client.ts';
 import type { LeftoverClient } from './leftover-clients.ts';
-import type { RegistrationSummary } from './registration-store.ts';
+import type { RegistrationSummary } from './registration.ts';
 import {
   type ClientRouteOptions,
   listClientsRoute,

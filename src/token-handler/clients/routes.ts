@@ -11,7 +11,8 @@ import type { Client } from './client.ts';
 import type { LeftoverClients } from './leftover-clients.ts';
 import type { ProvidedClients } from './provided-clients.ts';
 import type { Registrar } from './registrar.ts';
-import type { RegistrationStore, RegistrationSummary } from './registration-store.ts';
+import type { RegistrationSummary } from './registration.ts';
+import type { RegistrationStore } from './registration-store.ts';
 import {
   clientParams,
   clientResponse,
@@ -116,6 +117,7 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
       200: { description: 'Registered', schema: z.object({ registered: z.literal(true) }) },
       ...refusals,
       404: unknownClient,
+      409: { description: 'The tenant has registered as many clients as it may (conflict)' },
       ...outages,
     },
     async handle({ params, body }, _request, response) {

@@ -1,0 +1,39 @@
+// Serialises registrations and changes of one client, and limits the clients that one tenant has registered. Each lock
+// is held until the end of the transaction.
+import { Problem } from '../../service/http/problem.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
+import type { Registration } from './registration.ts';
+
+export type ClientKey = Pick<Registration, 'tenantId' | 'clientId'>;
+
+/**
+ * Serialises registrations and changes of one client. Takes an advisory lock, because the first registration has no
+ * row. Raises the timeouts: the request that holds the lock may be calling the identity provider.
+ */
+export async function lockClient(client: Queryable, { tenantId, clientId }: ClientKey): Promise<void> {
+  await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
+  const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";
+  await client.query(sql, [tenantId, clientId]);
+}
+
+/**
+ * Throws Problem `conflict` if the client is not registered yet, and the tenant has registered `most` other clients or
+ * is registering them. Locks the tenant, so that only one of two concurrent registrations gets the last place. A
+ * transaction that also calls `lockClient` must call it first, because that lock may be held for seconds.
+ */
+export async function requirePlace(client: Queryable, { tenantId, clientId }: ClientKey, most: number): Promise<void> {
+  await client.query("SELECT pg_advisory_xact_lock(hashtextextended('client registrations of ' || $1, 0))", [tenantId]);
+  const { rows } = await client.query<{ isRegistered: boolean; others: number }>(placesSql, [tenantId, clientId]);
+  const [places] = rows;
+  if (!places || places.isRegistered || places.others < most) return;
+  const detail = `The tenant has ${most} registered clients, and may not register further ones. Register one of these clients again, or ask the operator to raise TENANT_REGISTRATION_LIMIT.`;
+  throw new Problem('conflict', detail);
+}
+
+// An attempt to register a client takes a place before the identity provider creates the client.
+const placesSql = `
+SELECT EXISTS (SELECT FROM client_registrations WHERE tenant_id = $1 AND client_id = $2) AS "isRegistered",
+  (SELECT count(*)::int FROM (
+    SELECT client_id FROM client_registrations WHERE tenant_id = $1
+    UNION SELECT client_id FROM registration_attempts WHERE tenant_id = $1) AS taken
+  WHERE client_id <> $2) AS others`;
