@@ -279,6 +279,49 @@ describe('upkeep', () => {
     expect(sent).toHaveLength(1);
   });
 
+  it('that stops also completes its other work if the database fails to store that one item is done', async () => {
+    const [others, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await addEvent(1);
+    await addEvent(2);
+    await pool.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$`);
+    await pool.query(`CREATE TRIGGER refuse BEFORE DELETE ON client_events
+      FOR EACH ROW WHEN (OLD.name = 'event-1') EXECUTE FUNCTION refuse()`);
+    onTestFinished(async () => void (await pool.query('DROP FUNCTION refuse CASCADE')));
+    let hasAnswered = false;
+    accept = async () => {
+      if ((sent.at(-1) as { name: string }).name === 'event-1') return;
+      others.resolve();
+      await answer.promise;
+      hasAnswered = true;
+    };
+    const { stop } = start({ poll: hour });
+    await others.promise;
+    // In this time, the database refuses to delete the row of the first event. The second event is still being sent.
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const stopped = stop().then(() => hasAnswered);
+    setTimeout(answer.resolve, 50);
+    expect(await stopped).toBe(true);
+    expect(await rows('client_events', 'name')).toEqual([{ name: 'event-1' }]);
+    expect(linesWith('upkeep of registrations failed')).toMatchObject([{ level: 'warn', err: { code: 'P0001' } }]);
+  });
+
+  it('that stops while it deletes clients begins to send no events', async () => {
+    const [began, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    remove = async () => {
+      began.resolve();
+      await answer.promise;
+      return 'removed';
+    };
+    await addDeletion();
+    await addEvent();
+    const { stop } = start();
+    await began.promise;
+    const stopped = stop();
+    answer.resolve();
+    await stopped;
+    expect([await rows('client_deletions'), sent]).toEqual([[], []]);
+  });
+
   it('goes on after a failure of the database, which the log says', async () => {
     await pool.query('ALTER TABLE client_deletions RENAME TO away');
     await addEvent();

@@ -69,12 +69,20 @@ export function startUpkeep(options: UpkeepOptions) {
     }
   }
 
+  const steps = [
+    () => processBatch(context, 'deletion', removeClient),
+    () => processBatch(context, 'event', sendEvent),
+    () => recordLostAttempts(context),
+    houseKeepWhenDue,
+  ];
+
   async function lookForWork(): Promise<boolean> {
-    const deleted = await processBatch(context, 'deletion', removeClient);
-    const sent = await processBatch(context, 'event', sendEvent);
-    await recordLostAttempts(context);
-    await houseKeepWhenDue();
-    return deleted === batch || sent === batch;
+    let isMore = false;
+    for (const step of steps) {
+      if (stopping.signal.aborted) return false;
+      if ((await step()) === batch) isMore = true;
+    }
+    return isMore;
   }
 
   const loop = run();
@@ -89,7 +97,10 @@ export function startUpkeep(options: UpkeepOptions) {
   };
 }
 
-/** Claims rows of one kind and processes them concurrently. Returns the number of claimed rows. */
+/**
+ * Claims rows of one kind and processes them concurrently. Returns the number of claimed rows. If the database fails for
+ * a row, throws its error, but only when the work on all rows has ended, because `stop` waits for this work.
+ */
 async function processBatch<Kind extends LeftoverKind>(
   context: Context,
   kind: Kind,
@@ -98,7 +109,7 @@ async function processBatch<Kind extends LeftoverKind>(
   const { store, pace, clock } = context;
   const now = clock();
   const rows = await store.claim(kind, { now, until: after(now, pace.lease), limit: batch });
-  await Promise.all(
+  const settled = await Promise.allSettled(
     rows.map(async (row) => {
       try {
         await work(context, row);
@@ -108,6 +119,8 @@ async function processBatch<Kind extends LeftoverKind>(
       await store.done(kind, row.id);
     }),
   );
+  const failed = settled.find((one) => one.status === 'rejected');
+  if (failed) throw failed.reason;
   return rows.length;
 }
 
