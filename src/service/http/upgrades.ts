@@ -62,6 +62,8 @@ function respond(app: RequestListener, request: IncomingMessage, connection: Soc
     connection.destroy();
     return;
   }
+  // Node no longer passes this event on. Without it, a response larger than the connection's buffer would never end.
+  connection.on('drain', () => response.writableNeedDrain && response.emit('drain'));
   response.once('finish', () => connection.destroySoon());
   app(request, response);
 }

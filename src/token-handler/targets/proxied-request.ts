@@ -151,7 +151,6 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
 
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
     this.#noteHead();
-    this.#stopNotice?.();
     // undici has removed its listeners from `upstream`. Without a listener, an `error` event would end the process.
     upstream.on('error', ignore);
     if (this.#isOver) return void upstream.destroy();
@@ -186,6 +185,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
 
   #noteHead(): void {
     this.#timer.stop();
+    this.#stopNotice?.();
     this.#options.metrics.upstreamDuration.observe((performance.now() - this.#sent) / 1_000);
   }
 

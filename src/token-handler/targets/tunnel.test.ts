@@ -152,13 +152,38 @@ describe('an open tunnel', () => {
 });
 
 describe('a client that ends its connection during the handshake', () => {
-  it('is noticed', async () => {
+  it.each([
+    ['during the watch', false],
+    ['before the watch begins', true],
+  ])('%s is disconnected after two seconds', async (_when, isEarly) => {
     const { client, ofClient, request } = upgrading();
     receiver(client);
+    if (isEarly) {
+      // Node reads the end of a network connection even if nothing else reads from the connection.
+      ofClient.resume();
+      client.end();
+      await turn();
+    }
     noticeLeaving(request);
     client.end();
     await turn();
+    vi.advanceTimersByTime(1_999);
+    expect(ofClient.destroyed).toBe(false);
+    vi.advanceTimersByTime(1);
     expect(ofClient.destroyed).toBe(true);
+    await turn();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('stays connected if the upstream responds within that time', async () => {
+    const { client, ofClient, request } = upgrading();
+    receiver(client);
+    const stop = noticeLeaving(request);
+    client.end();
+    await turn();
+    stop();
+    vi.advanceTimersByTime(10_000);
+    expect([ofClient.destroyed, vi.getTimerCount()]).toEqual([false, 0]);
   });
 
   it('is noticed over a network connection, too', async () => {
@@ -174,6 +199,8 @@ describe('a client that ends its connection during the handshake', () => {
     client.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
     const socket = await accepted.promise;
     client.end();
+    await once(socket, 'end', { signal: AbortSignal.timeout(3_000) });
+    vi.advanceTimersByTime(2_000);
     await once(socket, 'close', { signal: AbortSignal.timeout(3_000) });
   });
 

@@ -57,25 +57,40 @@ const closingTime = 2_000;
  * would stay open until its peer ended it.
  */
 function closeAfterEnd(ended: Duplex, other: Duplex): void {
-  ended.once('end', () => {
+  onceEnded(ended, () => {
     const timer = setTimeout(() => other.destroy(), closingTime);
     other.once('close', () => clearTimeout(timer));
   });
 }
 
+/** Calls `act` when the peer of the connection has ended it, or now if it has ended it before. */
+function onceEnded(connection: Duplex, act: () => void): void {
+  if (connection.readableEnded) act();
+  else connection.once('end', act);
+}
+
 /**
- * Closes the client's socket if the client leaves before the upstream has switched protocols. Data that the client
- * sends early stays in the socket. The returned function stops this watch. Call that function before the tunnel opens.
+ * Closes the client's socket if the client has ended its side of the connection, and the upstream does not respond in
+ * `closingTime`: the client has probably left. Data that the client sends early stays in the socket. The returned
+ * function stops this watch. Call that function when the upstream responds, before the tunnel opens.
  */
 export function noticeLeaving(request: IncomingMessage): () => void {
   const client = upgradeOf(request)?.socket;
   if (!client) return () => undefined;
+  let timer: NodeJS.Timeout | undefined;
   // By default, Node does not read from an upgraded connection. With a listener for `readable`, Node reads until data
   // arrives or the connection ends.
   const onReadable = () => undefined;
-  const onEnd = () => client.destroy();
-  client.on('readable', onReadable).once('end', onEnd);
-  return () => client.off('readable', onReadable).off('end', onEnd);
+  const onEnd = () => {
+    timer = setTimeout(() => client.destroy(), closingTime);
+  };
+  const stop = () => {
+    clearTimeout(timer);
+    client.off('readable', onReadable).off('end', onEnd).off('close', stop);
+  };
+  client.on('readable', onReadable).once('close', stop);
+  onceEnded(client, onEnd);
+  return stop;
 }
 
 function headOf(status: number, headers: ResponseHeaders, response: HttpResponse): string {
