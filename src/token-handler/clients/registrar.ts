@@ -75,7 +75,7 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       let unsaved: StoredRegistration | undefined;
       try {
         const outcome = await store.change(tenant.id, client.id, async (present) => {
-          const managed = requireManaged(present);
+          const managed = requireManaged(present, tenant);
           const name = managed.clientName ?? client.id;
           const result = await provider.change(managed, clientMetadata(client, { name, redirectUris }, publicUrl));
           unsaved = 'client' in result ? result.client : undefined;
@@ -137,11 +137,11 @@ const unmanaged: Record<Exclude<Management, 'kept'>, string> = {
 };
 
 /**
- * Throws Problem `registration-required` if the client is not registered, or if its registration access token was lost
- * or never issued. Throws `conflict` for a provided client, which can be changed only at the identity provider.
+ * Throws Problem `registration-required` if the client is not registered in the tenant's present realm, or if its
+ * registration access token was lost or never issued. Throws `conflict` for a provided client, which can be changed only at the identity provider.
  */
-function requireManaged(present: StoredRegistration | undefined): StoredRegistration {
-  if (!present) throw new Problem('registration-required', 'The client is not registered.');
+function requireManaged(present: StoredRegistration | undefined, { realm }: Tenant): StoredRegistration {
+  if (present?.realm !== realm) throw new Problem('registration-required', 'The client is not registered.');
   if (present.management === 'kept') return present;
   const slug = present.management === 'provided' ? 'conflict' : 'registration-required';
   throw new Problem(slug, unmanaged[present.management]);

@@ -145,7 +145,7 @@ describe('the registrations of a tenant', () => {
     await replace({ tenantId: 'urn:example:other', oidcClientId: 'oidc-3' });
     await replace({ clientId: 'removed', oidcClientId: 'oidc-4' });
     const ids = ['permits-web', 'other', 'never registered'];
-    expect(Object.fromEntries(await store.summaries(registration.tenantId, ids))).toEqual({
+    expect(Object.fromEntries(await store.summaries({ id: registration.tenantId, name: 'Demo', realm: 'demo' }, ids))).toEqual({
       'permits-web': {
         ...{ clientId: 'oidc-1', registeredAt: now, management: 'kept' },
         redirectUris: registration.redirectUris,
@@ -160,7 +160,7 @@ describe('the registrations of a tenant', () => {
     await replace({ clientId: 'mapped', oidcClientId: 'oidc-2', issuer });
     const { tenantId } = registration;
     const usable = async () => {
-      const found: unknown[] = [[...(await store.summaries(tenantId, ['permits-web', 'mapped'])).keys()]];
+      const found: unknown[] = [[...(await store.summaries({ id: tenantId, name: 'Demo', realm: 'demo' }, ['permits-web', 'mapped'])).keys()]];
       for (const clientId of ['permits-web', 'mapped']) {
         found.push((await store.find(tenantId, clientId))?.oidcClientId);
         found.push(await store.change(tenantId, clientId, async (present) => ({ result: present?.oidcClientId })));
@@ -429,7 +429,7 @@ describe('a statement', () => {
     await store.forget(lost, registration);
     await store.discard(registration, await begin(), now);
     expect(recorded.claims).toEqual(Array(10).fill({ tenant: tenantId, member: clientId }));
-    await store.summaries(tenantId, [clientId]);
+    await store.summaries({ id: tenantId, name: 'Demo', realm: 'demo' }, [clientId]);
     expect(recorded.claims.at(-1)).toEqual({ tenant: tenantId, member: '' });
   });
 

@@ -1,6 +1,7 @@
 // Stores registrations in Postgres. Caches nothing, so every pod uses the latest registration. One transaction replaces
 // a registration, stores its event, and schedules the deletion of the replaced client.
 import { randomUUID } from 'node:crypto';
+import type { Tenant } from '../../service/auth/identity.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import type { Claim } from '../../service/limits/fair-queue.ts';
@@ -22,8 +23,8 @@ import { type ClientKey, lockClient, requirePlace } from './registration-locks.t
 /** `find` and `change` throw Problem `unavailable` if the key that sealed the registration is not in the key ring. */
 export interface RegistrationStore {
   find(tenantId: string, clientId: string): Promise<Registration | undefined>;
-  /** Returns the public fields of the registrations of these clients of a tenant, keyed by the client's id. */
-  summaries(tenantId: string, clientIds: readonly string[]): Promise<Map<string, RegistrationSummary>>;
+  /** Returns the public fields of the registrations of these clients in the tenant's realm, keyed by client id. */
+  summaries(tenant: Tenant, clientIds: readonly string[]): Promise<Map<string, RegistrationSummary>>;
   /** Records the start of an attempt to register a client. Throws Problem `conflict` if the tenant has no place left. */
   begin(attempt: Owner & { started: Date; isLimited: boolean }): Promise<Attempt>;
   /** Removes an attempt that has created no client at the identity provider. */
@@ -81,10 +82,11 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       const claim = claimOf({ tenantId, clientId });
       return openCurrent((await pool.query<StoredRegistration>(claim, findSql, [tenantId, clientId])).rows);
     },
-    async summaries(tenantId, clientIds) {
+    async summaries({ id: tenantId, realm: current }, clientIds) {
       type Row = RegistrationSummary & Pick<Registration, 'realm' | 'issuer'> & { id: string };
       const { rows } = await pool.query<Row>(claimOf({ tenantId, clientId: '' }), summariesSql, [tenantId, clientIds]);
-      return new Map(rows.filter(isCurrent).map(({ id, realm: _realm, issuer: _issuer, ...summary }) => [id, summary]));
+      const shown = rows.filter((row) => row.realm === current && isCurrent(row));
+      return new Map(shown.map(({ id, realm: _realm, issuer: _issuer, ...summary }) => [id, summary]));
     },
     async begin({ tenantId, clientId, realm, issuer, started, isLimited }) {
       const id = randomUUID();

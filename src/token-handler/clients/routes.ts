@@ -69,7 +69,7 @@ export function listClientsRoute({ bearer, tenant, catalog, registrations }: Cli
       const caller = tenantOf(response);
       const shown = (await catalog.list(caller)).filter((client) => client.core || !query.core);
       const summaries = await registrations.summaries(
-        caller.id,
+        caller,
         shown.map(({ id }) => id),
       );
       response.json(shown.map((client) => present(client, summaries.get(client.id))));
@@ -94,7 +94,7 @@ export function readClientRoute({ bearer, tenant, catalog, registrations }: Clie
     async handle({ params }, _request, response) {
       const caller = tenantOf(response);
       const client = await requireClient(catalog, caller, params.clientId);
-      response.json(present(client, (await registrations.summaries(caller.id, [client.id])).get(client.id)));
+      response.json(present(client, (await registrations.summaries(caller, [client.id])).get(client.id)));
     },
   });
 }

@@ -244,7 +244,7 @@ function requireTenant(tenant: Tenant | undefined): Tenant {
 
 async function requireRegistration(options: SignInOptions, tenant: Tenant, client: Client): Promise<Registration> {
   const registration = await options.registrations.find(tenant.id, client.id);
-  if (!registration)
+  if (registration?.realm !== tenant.realm)
     throw new Problem('registration-required', 'The client is not registered. An administrator has to register it.');
   return registration;
 }
