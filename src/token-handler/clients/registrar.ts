@@ -138,7 +138,8 @@ const unmanaged: Record<Exclude<Management, 'kept'>, string> = {
 
 /**
  * Throws Problem `registration-required` if the client is not registered in the tenant's present realm, or if its
- * registration access token was lost or never issued. Throws `conflict` for a provided client, which can be changed only at the identity provider.
+ * registration access token was lost or never issued. Throws `conflict` for a provided client, which can be changed
+ * only at the identity provider.
  */
 function requireManaged(present: StoredRegistration | undefined, { realm }: Tenant): StoredRegistration {
   if (present?.realm !== realm) throw new Problem('registration-required', 'The client is not registered.');

@@ -145,7 +145,9 @@ describe('the registrations of a tenant', () => {
     await replace({ tenantId: 'urn:example:other', oidcClientId: 'oidc-3' });
     await replace({ clientId: 'removed', oidcClientId: 'oidc-4' });
     const ids = ['permits-web', 'other', 'never registered'];
-    expect(Object.fromEntries(await store.summaries({ id: registration.tenantId, name: 'Demo', realm: 'demo' }, ids))).toEqual({
+    expect(
+      Object.fromEntries(await store.summaries({ id: registration.tenantId, name: 'Demo', realm: 'demo' }, ids)),
+    ).toEqual({
       'permits-web': {
         ...{ clientId: 'oidc-1', registeredAt: now, management: 'kept' },
         redirectUris: registration.redirectUris,
@@ -160,7 +162,9 @@ describe('the registrations of a tenant', () => {
     await replace({ clientId: 'mapped', oidcClientId: 'oidc-2', issuer });
     const { tenantId } = registration;
     const usable = async () => {
-      const found: unknown[] = [[...(await store.summaries({ id: tenantId, name: 'Demo', realm: 'demo' }, ['permits-web', 'mapped'])).keys()]];
+      const found: unknown[] = [
+        [...(await store.summaries({ id: tenantId, name: 'Demo', realm: 'demo' }, ['permits-web', 'mapped'])).keys()],
+      ];
       for (const clientId of ['permits-web', 'mapped']) {
         found.push((await store.find(tenantId, clientId))?.oidcClientId);
         found.push(await store.change(tenantId, clientId, async (present) => ({ result: present?.oidcClientId })));

@@ -25,7 +25,7 @@ export interface RegistrationStore {
   find(tenantId: string, clientId: string): Promise<Registration | undefined>;
   /** Returns the public fields of the registrations of these clients in the tenant's realm, keyed by client id. */
   summaries(tenant: Tenant, clientIds: readonly string[]): Promise<Map<string, RegistrationSummary>>;
-  /** Records the start of an attempt to register a client. Throws Problem `conflict` if the tenant has no place left. */
+  /** Records the start of an attempt to register. Throws Problem `conflict` if the tenant has no place left. */
   begin(attempt: Owner & { started: Date; isLimited: boolean }): Promise<Attempt>;
   /** Removes an attempt that has created no client at the identity provider. */
   forget(attemptId: string, owner: ClientKey): Promise<void>;
@@ -91,10 +91,9 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
     async begin({ tenantId, clientId, realm, issuer, started, isLimited }) {
       const id = randomUUID();
       const clientName = `${clientId} (registration ${id})`;
-      const values = [id, tenantId, clientId, realm, issuer, clientName, started];
       await pool.transaction(claimOf({ tenantId, clientId }), async (client) => {
         if (isLimited) await requirePlace(client, { tenantId, clientId }, mostOfTenant);
-        await client.query(beginSql, values);
+        await client.query(beginSql, [id, tenantId, clientId, realm, issuer, clientName, started]);
       });
       return { id, clientName };
     },

@@ -98,8 +98,8 @@ export function startUpkeep(options: UpkeepOptions) {
 }
 
 /**
- * Claims rows of one kind and processes them concurrently. Returns the number of claimed rows. If the database fails for
- * a row, throws its error, but only when the work on all rows has ended, because `stop` waits for this work.
+ * Claims rows of one kind and processes them concurrently. Returns the number of claimed rows. If the database fails
+ * for a row, throws its error, but only when the work on all rows has ended, because `stop` waits for this work.
  */
 async function processBatch<Kind extends LeftoverKind>(
   context: Context,
