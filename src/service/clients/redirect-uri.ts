@@ -31,6 +31,20 @@ export function redirectUriRules(config: RedirectUriSettings): RedirectUriRules 
 const longestUri = 2_000;
 /** Maximum number of redirect URIs of a client. */
 export const mostRedirectUris = 100;
+/** Maximum number of characters of all redirect URIs of a client. A list of clients contains those of each client. */
+const mostCharacters = 16_384;
+
+/** Returns how many of the redirect URIs, from the first one on, a client may have. */
+export function allowedRedirectUris(uris: readonly string[]): number {
+  let characters = 0;
+  const surplus = uris.findIndex((uri, index) => {
+    characters += uri.length;
+    return index >= mostRedirectUris || characters > mostCharacters;
+  });
+  return surplus === -1 ? uris.length : surplus;
+}
+
+export const redirectUriLimits = `at most ${mostRedirectUris} redirect URIs of ${mostCharacters} characters together`;
 
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 // Matches an absolute http or https URL. This pattern is stricter than URL parsers, which drop white space and accept

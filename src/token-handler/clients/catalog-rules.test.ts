@@ -189,7 +189,7 @@ describe('a document with very many clients', () => {
     expect([web?.redirectUris.length, web?.targets.length]).toEqual([100, 1_000]);
     expect(log.lines().map(({ reasons }) => reasons)).toEqual([
       ['targets: must be at most 1000'],
-      ['redirectUris[100] and later: a client has at most 100'],
+      ['redirectUris[100] and later: a client has at most 100 redirect URIs of 16384 characters together'],
     ]);
   });
 });

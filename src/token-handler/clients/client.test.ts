@@ -209,8 +209,15 @@ describe('a client', () => {
     expect(read({ redirectUris: uris(100) })).toMatchObject({ client: { redirectUris: uris(100) }, leftOut: [] });
     expect(read({ redirectUris: uris(101) })).toMatchObject({
       client: { redirectUris: uris(100) },
-      leftOut: ['redirectUris[100] and later: a client has at most 100'],
+      leftOut: ['redirectUris[100] and later: a client has at most 100 redirect URIs of 16384 characters together'],
     });
+    const long = uris(9).map((uri) => uri.padEnd(2_000, 'x'));
+    expect(read({ redirectUris: long })).toMatchObject({
+      client: { redirectUris: long.slice(0, 8) },
+      leftOut: ['redirectUris[8] and later: a client has at most 100 redirect URIs of 16384 characters together'],
+    });
+    const filling = [...long.slice(0, 8), 'https://permits.example.org/'.padEnd(384, 'x')];
+    expect(read({ redirectUris: filling })).toMatchObject({ client: { redirectUris: filling }, leftOut: [] });
   });
 
   it('may have its scopes in one text', () => {

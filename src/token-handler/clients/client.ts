@@ -2,7 +2,12 @@
 // quote values. Pure functions only.
 import { z } from 'zod';
 import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules.ts';
-import { mostRedirectUris, parseRedirectUri, type RedirectUriRules } from '../../service/clients/redirect-uri.ts';
+import {
+  allowedRedirectUris,
+  parseRedirectUri,
+  type RedirectUriRules,
+  redirectUriLimits,
+} from '../../service/clients/redirect-uri.ts';
 import { isObject } from '../../service/json-value.ts';
 import { storable } from '../../service/storable-text.ts';
 
@@ -155,12 +160,12 @@ function unknownTargetFields({ targets }: RawEntry): string[] {
  * registration, and a client that was configured before a rule existed must stay usable.
  */
 function usableRedirectUris(uris: readonly string[], rules: RedirectUriRules) {
-  const parsed = uris.slice(0, mostRedirectUris).map((uri) => parseRedirectUri(uri, rules));
+  const allowed = allowedRedirectUris(uris);
+  const parsed = uris.slice(0, allowed).map((uri) => parseRedirectUri(uri, rules));
   const leftOut = parsed.flatMap(({ problem }, index) =>
     problem === undefined ? [] : [`redirectUris[${index}]: ${problem}`],
   );
-  if (uris.length > mostRedirectUris)
-    leftOut.push(`redirectUris[${mostRedirectUris}] and later: a client has at most ${mostRedirectUris}`);
+  if (uris.length > allowed) leftOut.push(`redirectUris[${allowed}] and later: a client has ${redirectUriLimits}`);
   return { redirectUris: [...new Set(parsed.flatMap(({ uri }) => uri ?? []))], leftOut };
 }
 

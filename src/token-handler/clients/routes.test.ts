@@ -447,6 +447,12 @@ describe('PUT /clients/{clientId}', () => {
       status: 400,
       body: { errors: [{ pointer: '/redirectUris', detail: 'must have at most 100 items' }] },
     });
+    const together = Array.from({ length: 9 }, (_, index) => `${callback}?${index}`.padEnd(2_000, 'x'));
+    const detail = 'must be at most 100 redirect URIs of 16384 characters together';
+    expect(await update('permits-web', { redirectUris: together })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/redirectUris', detail }] },
+    });
     expect(await update('permits-web', { redirectUris: [callback.padEnd(2_001, 'x')] })).toMatchObject({
       status: 400,
       body: { errors: [{ pointer: '/redirectUris/0', detail: 'must have at most 2000 characters' }] },

@@ -1,6 +1,12 @@
 // Schemas of the requests and responses of the client endpoints. Unknown fields in request bodies are rejected.
 import { z } from 'zod';
-import { mostRedirectUris, type RedirectUriRules, redirectUriSchema } from '../../service/clients/redirect-uri.ts';
+import {
+  allowedRedirectUris,
+  mostRedirectUris,
+  type RedirectUriRules,
+  redirectUriLimits,
+  redirectUriSchema,
+} from '../../service/clients/redirect-uri.ts';
 import { leftoverReasons } from './leftover-clients.ts';
 import { managements } from './registration.ts';
 
@@ -77,6 +83,7 @@ export function createBodies({ redirectUriRules }: { redirectUriRules: RedirectU
       redirectUris: z
         .array(redirectUri)
         .max(mostRedirectUris, `must have at most ${mostRedirectUris} items`)
+        .refine((uris) => allowedRedirectUris(uris) === uris.length, `must be ${redirectUriLimits}`)
         .meta({ description: 'The redirect URIs that replace the present ones' }),
     }),
   };
