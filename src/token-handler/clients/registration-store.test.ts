@@ -156,6 +156,12 @@ describe('the registrations of a tenant', () => {
     });
   });
 
+  it('are listed only if they are in the present realm of the tenant', async () => {
+    await replace();
+    const tenant = { id: registration.tenantId, name: 'Demo', realm: 'new-realm' };
+    expect((await store.summaries(tenant, ['permits-web'])).size).toBe(0);
+  });
+
   it('count only at the identity provider that the operator has chosen for the tenant', async () => {
     const issuer = 'https://login.example.org';
     await replace();

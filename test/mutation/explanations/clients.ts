@@ -134,13 +134,6 @@ export const clients: readonly Explanation[] = [
     why: 'the detail of a problem.',
   },
   {
-    file: 'src/token-handler/clients/registration-store.ts',
-    text: 'if (attemptId !== undefined) await client.query(forgetSql, [attemptId]);',
-    changes: [['attemptId !== undefined', 'true']],
-    kind: 'equivalent',
-    why: 'without an id, the statement deletes nothing.',
-  },
-  {
     file: 'src/token-handler/clients/catalog.ts',
     text: 'lacks: (revision) => !documentOf(revision, tenantId)?.has(clientId),',
     changes: [['documentOf(revision, tenantId)?.has', 'documentOf(revision, tenantId).has']],

@@ -46,8 +46,12 @@ export const clientShards: Readonly<Record<string, Shard>> = {
   },
   registrar: { modules: [`${clients}/registrar.ts`], tests: [`${clients}/registrar-rules.test.ts`] },
   'registration-store': {
-    modules: [`${clients}/registration-store.ts`, `${clients}/leftover-clients.ts`],
-    tests: [`${clients}/registration-store.test.ts`, `${clients}/leftover-clients.test.ts`],
+    modules: [`${clients}/registration-store.ts`, `${clients}/registration-locks.ts`, `${clients}/leftover-clients.ts`],
+    tests: [
+      `${clients}/registration-store.test.ts`,
+      `${clients}/registration-locks.test.ts`,
+      `${clients}/leftover-clients.test.ts`,
+    ],
     needsPostgres: true,
   },
   upkeep: {
