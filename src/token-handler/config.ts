@@ -26,7 +26,7 @@ const clientFields = {
     .describe(
       'Keys that encrypt sessions and registrations, as name:base64,name:base64,… of 32 bytes or more each. The first key encrypts, every key decrypts; the same in every pod',
     ),
-  TENANT_REGISTRATION_LIMIT: integer(1_000, { min: 1 }).describe(
+  TENANT_REGISTRATION_LIMIT: integer(1_000, { min: 1, max: 100_000 }).describe(
     'Clients that one tenant may register; core clients, and clients that are registered again, are not refused',
   ),
   PUBLIC_URL: httpUrl()
