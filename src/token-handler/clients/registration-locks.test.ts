@@ -82,6 +82,8 @@ describe('the last place of a tenant', () => {
     await store.provide(registration('first'), event, { isLimited });
     await store.begin({ ...owner('core'), started: now, isLimited: false });
     await store.provide(registration('core'), event, { isLimited: false });
+    // Now the tenant has more registered clients than it may register.
+    await store.provide(registration('first'), event, { isLimited });
     await expect(store.provide(registration('second'), event, { isLimited })).rejects.toMatchObject(refusal);
   });
 

@@ -240,4 +240,16 @@ export const clients: readonly Explanation[] = [
     kind: 'second barrier',
     why: '`stop` aborts the pause, so that it does not keep the process alive.',
   },
+  {
+    file: 'src/token-handler/clients/registration-locks.ts',
+    text: 'const detail = `The tenant has ${most} registered clients, and may not register further ones. Register one of these clients again, or ask the operator to raise TENANT_REGISTRATION_LIMIT.`;',
+    changes: [
+      [
+        '`The tenant has ${most} registered clients, and may not register further ones. Register one of these clients again, or ask the operator to raise TENANT_REGISTRATION_LIMIT.`',
+        '``',
+      ],
+    ],
+    kind: 'text for people',
+    why: 'the detail of the problem.',
+  },
 ];

@@ -241,13 +241,6 @@ export const sessions: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/sessions/redis-store.ts',
-    text: "time: async () => Number(await redis.run(timeScript, [markKey('time')], [])),",
-    changes: [['[]', '["Stryker was here"]']],
-    kind: 'equivalent',
-    why: 'the script reads no arguments.',
-  },
-  {
-    file: 'src/token-handler/sessions/redis-store.ts',
     text: 'const wasLive = (await redis.run(endScript, keysOf(handle), [])) === 1;',
     changes: [['[]', '["Stryker was here"]']],
     kind: 'equivalent',

@@ -254,4 +254,11 @@ export const signIn: readonly Explanation[] = [
     kind: 'equivalent',
     why: 'a text is the landing of no attempt.',
   },
+  {
+    file: 'src/token-handler/sign-in/browser-session.ts',
+    text: "Object.defineProperty(saved, 'save', { value: save, configurable: true });",
+    changes: [['true', 'false']],
+    kind: 'equivalent',
+    why: 'express-session has defined the property as writable, so it can be replaced again.',
+  },
 ];
