@@ -1,4 +1,4 @@
-// The test files that took 20 s or more in a run of all tests on two slow processors. `npm test` leaves them out, so
+// The test files that took 15 s or more in a run of all tests on two slow processors. `npm test` leaves them out, so
 // that it ends within minutes. `TEST_SIZES=all npm test` runs them first, as .ci/run does. A run that names files or
 // tests includes all files.
 import { runsAllFiles } from './sizes.ts';
@@ -54,6 +54,9 @@ export const slowestFiles = [
   'src/service/auth/identity-provider.test.ts',
   'test/pages/samples.test.ts',
   'src/service/operations/run-main.test.ts',
+  'src/forms/forms/expensive-bodies.test.ts',
+  'src/platform-server/lost-connections.test.ts',
+  'src/forms/outbox/last-notice.test.ts',
 ];
 
 /** All slow files, the slowest first. */
@@ -138,6 +141,33 @@ export const slowFiles = [
   'src/platform-server/notifications/criteria-limits.test.ts',
   'src/token-handler/clients/catalog.test.ts',
   'test/traces/token-handler-traces.test.ts',
+  'src/token-handler/targets/active-content.test.ts',
+  'src/platform-server/configuration/changes.test.ts',
+  'src/platform-server/app.test.ts',
+  'src/token-handler/sign-in/sign-in-outcomes.test.ts',
+  'src/token-handler/sessions/races.test.ts',
+  'test/pages/try-calls.test.ts',
+  'src/platform-server/job-share.test.ts',
+  'src/token-handler/targets/session-end.test.ts',
+  'src/platform/platform.test.ts',
+  'test/faults/token-handler-aborts.test.ts',
+  'src/service/auth/provider-fetch.test.ts',
+  'src/token-handler/targets/limit.test.ts',
+  'src/token-handler/targets/headers.test.ts',
+  'src/service/postgres/postgres.test.ts',
+  'src/token-handler/targets/sharing.test.ts',
+  'src/platform-server/notifications/large-documents.test.ts',
+  'src/service/limits/window-counts.test.ts',
+  'reconciler/expire.test.ts',
+  'src/service/postgres/silent-connections.test.ts',
+  'test/faults/expiry-traces.test.ts',
+  'src/forms/outbox/quarantine.test.ts',
+  'src/forms/apply/own-calls.test.ts',
+  'src/token-handler/clients/upkeep.test.ts',
+  'src/service/auth/signing-keys.test.ts',
+  'src/platform/registration.test.ts',
+  'test/faults/dropped-connections.test.ts',
+  'src/token-handler/sessions/outage.test.ts',
 ];
 
 /** Returns the files that this run leaves out, and prints how many. `args` are the arguments after `vitest run`. */
