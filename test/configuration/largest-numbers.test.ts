@@ -1,12 +1,8 @@
 // Tests that each size and count has a maximum if a larger number breaks something, so that a mistyped value stops the
 // process at its start and not the requests of people. The cases are generated from the settings of the processes.
 import { expect, it } from 'vitest';
-import type { z } from 'zod';
-import { settings as reconciler } from '../../reconciler/config.ts';
-import { settings as forms } from '../../src/forms/config.ts';
-import { settings as platformServer } from '../../src/platform-server/config.ts';
-import { ConfigError, type ProcessSettings, parseSettings } from '../../src/service/operations/config.ts';
-import { settings as tokenHandler } from '../../src/token-handler/config.ts';
+import { ConfigError, parseSettings } from '../../src/service/operations/config.ts';
+import { problemOf, processes, settingsOfKind } from './settings-of-processes.ts';
 
 /** Numbers that are only compared with counts and sums, which JavaScript, Redis and Postgres keep in 64 bits. */
 const onlyCompared = [
@@ -14,19 +10,8 @@ const onlyCompared = [
   ...['APPLY_FILE_BYTES_PER_FORM', 'TENANT_STORAGE_LIMIT', 'TENANT_CONFIGURATION_LIMIT'],
   ...['SIGN_IN_LIMIT', 'SESSION_REQUEST_LIMIT', 'TARGET_SESSION_LIMIT', 'TARGET_ADDRESS_LIMIT', 'TENANT_SESSION_LIMIT'],
 ];
-const processes: Record<string, ProcessSettings> = {
-  forms,
-  'token-handler': tokenHandler,
-  'platform-server': platformServer,
-  reconciler,
-};
-const problemOf = (field: unknown, text: string) => (field as z.ZodType).safeParse(text).error?.issues[0]?.message;
 
-const numbers = Object.entries(processes).flatMap(([process, { schema }]) =>
-  Object.entries(schema.shape)
-    .filter(([, field]) => problemOf(field, 'many')?.includes('whole number'))
-    .map(([name, field]) => ({ process, name, field })),
-);
+const numbers = settingsOfKind('many', 'whole number');
 const bounded = numbers.filter(({ name }) => !onlyCompared.includes(name));
 
 it('the numbers are found', () => {

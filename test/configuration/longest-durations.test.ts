@@ -1,27 +1,16 @@
 // Tests that each duration that can reach a timer has a maximum that a timer of Node can hold: 2^31 - 1 ms (24.8 days).
 // A longer timer fires at once. The cases are generated from the settings of the processes.
 import { expect, it } from 'vitest';
-import type { z } from 'zod';
-import { settings as reconciler } from '../../reconciler/config.ts';
-import { settings as forms } from '../../src/forms/config.ts';
-import { settings as platformServer } from '../../src/platform-server/config.ts';
 import { readReference } from '../../src/platform-server/reference/reference-times.ts';
 import { ConfigError } from '../../src/service/operations/config.ts';
-import { settings as tokenHandler } from '../../src/token-handler/config.ts';
+import { problemOf, settingsOfKind } from './settings-of-processes.ts';
 
 /** Durations that are only added to dates or compared with ages. They reach no timer, so they may be longer. */
 const onlyDates = [
   ...['WARN_BEFORE', 'LOCK_AFTER', 'DELETE_AFTER', 'SUBSCRIBER_REMOVAL_DELAY'],
   ...['SESSION_MAX_AGE', 'SESSION_IDLE'],
 ];
-const processes = { forms, 'token-handler': tokenHandler, 'platform-server': platformServer, reconciler };
-const problemOf = (field: unknown, text: string) => (field as z.ZodType).safeParse(text).error?.issues[0]?.message;
-
-const durations = Object.entries(processes).flatMap(([process, { schema }]) =>
-  Object.entries(schema.shape)
-    .filter(([, field]) => problemOf(field, '10m')?.includes('ISO 8601 duration'))
-    .map(([name, field]) => ({ process, name, field })),
-);
+const durations = settingsOfKind('10m', 'ISO 8601 duration');
 const bounded = durations.filter(({ name }) => !onlyDates.includes(name));
 
 it('the durations are found', () => {

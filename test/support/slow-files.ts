@@ -59,7 +59,7 @@ export const slowestFiles = [
   'src/forms/outbox/last-notice.test.ts',
 ];
 
-/** All slow files, the slowest first. */
+/** All slow files. */
 export const slowFiles = [
   ...slowestFiles,
   'src/token-handler/logout/backchannel.test.ts',

@@ -37,8 +37,8 @@ const longestRest = 1_000;
 
 /**
  * Yields all definitions, including invalid ones. If a definition is both in the collection and in its own document,
- * yields only the one that the form service uses. Throws PlatformError, or Problem
- * `dependency-failed` if the list of the configuration service does not end.
+ * yields only the one that the form service uses. Throws PlatformError, or Problem `dependency-failed` if the list of
+ * the configuration service does not end.
  */
 export async function* listDefinitions(
   configuration: Pick<Configuration, 'read' | 'list'>,
