@@ -41,3 +41,33 @@ export function cpuOf(work: () => void): number {
   const { user, system } = process.threadCpuUsage(before);
   return (user + system) / 1_000;
 }
+
+export interface Turns {
+  /** The longest CPU time in milliseconds that this thread took between two timers. */
+  longest: number;
+  /** How often a timer ran. */
+  count: number;
+}
+
+/**
+ * Runs `work`, and measures for how long it keeps the event loop of this thread from running timers. Counts CPU time,
+ * so that a busy machine does not make a block seem longer.
+ */
+export async function turnsOf(work: () => Promise<unknown>): Promise<Turns> {
+  const turns: Turns = { longest: 0, count: 0 };
+  let last = process.threadCpuUsage();
+  const count = () => {
+    const { user, system } = process.threadCpuUsage(last);
+    turns.longest = Math.max(turns.longest, (user + system) / 1_000);
+    turns.count += 1;
+    last = process.threadCpuUsage();
+  };
+  const timer = setInterval(count, 1);
+  try {
+    await work();
+  } finally {
+    clearInterval(timer);
+    count();
+  }
+  return turns;
+}

@@ -27,6 +27,8 @@ const watchers = [
   'src/service/redis/redis-connection.ts',
   'src/service/redis/redis-server-client.ts',
   'src/service/background-loop.ts',
+  // Background loops run this module at unpredictable times.
+  'src/service/retry.ts',
   'src/forms/storage/measurements.ts',
   'src/forms/storage/store.ts',
   'src/forms/storage/usage.ts',
