@@ -1,6 +1,7 @@
 // Expires drafts in one run of the reconciler: reads the retention periods of each definition, warns, locks and deletes
-// in three stages, and purges outdated rows. Retries a batch that fails because of the infrastructure. Quarantines a
-// form that makes its batch fail. Skips and logs a definition that cannot be read.
+// in three stages, and purges outdated rows. Tenants with very many due forms come last (backlogs.ts). Retries a batch
+// that fails because of the infrastructure. Quarantines a form that makes its batch fail. Skips and logs a definition
+// that cannot be read.
 import { countForms } from '../src/forms/expiry/count-forms.ts';
 import type { Policy } from '../src/forms/expiry/expiry.ts';
 import { type Purge, purgeBatch, purges } from '../src/forms/expiry/purge-store.ts';
@@ -8,6 +9,7 @@ import type { Retentions } from '../src/forms/expiry/retention.ts';
 import { type Stage, stages } from '../src/forms/expiry/store.ts';
 import type { SpanOptions } from '../src/service/tracing/span.ts';
 import { traced } from '../src/service/tracing/tracing.ts';
+import { splitByBacklog, walkBacklogs } from './backlogs.ts';
 import type { ExpiryOptions, ExpiryOutcome, PacedOptions } from './expiry-options.ts';
 import { createPace, watchRequests, withPause } from './pace.ts';
 import { releaseForRetry, tidyAndCount } from './quarantine.ts';
@@ -33,12 +35,19 @@ export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Prom
   outcome.quarantined += retries?.quarantined ?? 0;
   const { policies, skipped } =
     (await tryTo('the search for definitions', () => readDefinitions(options, outcome))) ?? noDefinitions;
+  const { ordinary, backlogs } = (await tryTo('the search for backlogs', () => splitByBacklog(policies, options))) ?? {
+    ...{ ordinary: policies, backlogs: [] },
+  };
   for (const stage of stages)
-    await tryTo(`the stage ${stage}`, () => traced(stepSpan(stage), () => walk(stage, policies, options, outcome)));
+    await tryTo(`the stage ${stage}`, () => traced(stepSpan(stage), () => walk(stage, ordinary, options, outcome)));
   if (!signal.aborted) await traced(stepSpan('purge'), () => purgeAll(options, outcome));
   if (!signal.aborted)
     outcome.counts.subscribersRemoved =
       (await tryTo('the check of subscribers', () => removeOtherSubscribers(options))) ?? 0;
+  if (backlogs.length > 0)
+    await tryTo('the expiry of tenants with a backlog', () =>
+      traced(stepSpan('backlogs'), () => walkBacklogs(backlogs, options, outcome)),
+    );
   const all = [...policies, ...skipped.map((key) => ({ ...key, retention: options.defaults }))];
   await tryTo('the count of overdue forms', () => measureOverdue(all, options, outcome));
   if (!writer.dryRun && !signal.aborted)
@@ -49,7 +58,7 @@ export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Prom
 
 const noDefinitions: Retentions = { policies: [], skipped: [] };
 
-const stepSpan = (step: Stage | 'purge'): SpanOptions => ({ name: step, kind: 'internal' });
+const stepSpan = (step: Stage | 'purge' | 'backlogs'): SpanOptions => ({ name: step, kind: 'internal' });
 
 async function measureOverdue(all: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const { writer, store, clock } = options;

@@ -20,10 +20,14 @@ export function* inChunks(policies: readonly Policy[]): Generator<readonly Polic
 
 const changedBy = { warn: 'warned', lock: 'locked', delete: 'deleted' } as const;
 
+/** Returns the policies whose forms a stage scans. */
+export const policiesOf = (stage: Stage, all: readonly Policy[]): readonly Policy[] =>
+  stage === 'warn' ? all.filter(({ retention }) => retention.warnBefore > 0) : all;
+
 /** Runs a stage. If a batch fails, processes as many other definitions as possible, and then rejects. */
 export async function walk(stage: Stage, all: readonly Policy[], options: PacedOptions, outcome: ExpiryOutcome) {
   const { store, pool, clock, progress } = options;
-  const policies = stage === 'warn' ? all.filter(({ retention }) => retention.warnBefore > 0) : all;
+  const policies = policiesOf(stage, all);
   outcome.counts[changedBy[stage]] = 0;
   const total = async () => {
     let sum = 0;
@@ -43,7 +47,7 @@ export async function walk(stage: Stage, all: readonly Policy[], options: PacedO
 }
 
 /** Collects the failures of a stage. */
-function createFailures() {
+export function createFailures() {
   const errors: unknown[] = [];
   let inARow = 0;
   return {
@@ -62,34 +66,50 @@ function createFailures() {
   };
 }
 
-interface Walk {
+export interface Walk {
   options: PacedOptions;
   outcome: ExpiryOutcome;
   failed: ReturnType<typeof createFailures>;
 }
 
 /** Processes a chunk of definitions. Returns the number of forms that were scanned but not changed. */
-async function walkChunk(stage: Stage, chunk: readonly Policy[], { options, outcome, failed }: Walk) {
-  const { pace, signal, progress } = options;
-  const changed = (batch: IsolatedBatch) => batch[changedBy[stage]];
+async function walkChunk(stage: Stage, chunk: readonly Policy[], walk: Walk): Promise<number> {
   let unchanged = 0;
-  for (let position: Position | undefined = { policies: chunk }; position && !signal.aborted; ) {
-    const from: Position = position;
-    try {
-      const batch: IsolatedBatch = await withPause(options, changed, () =>
-        takeIsolated({ stage, position: from, limit: pace.size() }, options),
-      );
-      count(stage, batch, options, outcome);
-      unchanged += batch.walked - changed(batch);
-      progress.add(batch.walked);
-      position = batch.next;
-      failed.succeeded();
-    } catch (error) {
-      failed.add(error);
-      position = afterDefinition(from);
-    }
+  for (let position: Position | undefined = { policies: chunk }; position && !walk.options.signal.aborted; ) {
+    const { walked, changed, next } = await takeNext({ stage, position }, walk);
+    unchanged += walked - changed;
+    position = next;
   }
   return unchanged;
+}
+
+interface Taken {
+  walked: number;
+  changed: number;
+  next: Position | undefined;
+}
+
+/**
+ * Processes the next batch of at most `most` forms, and pauses. If the batch fails, records the failure, and continues
+ * with the next definition.
+ */
+export async function takeNext(
+  { stage, position, most = Number.POSITIVE_INFINITY }: { stage: Stage; position: Position; most?: number },
+  { options, outcome, failed }: Walk,
+): Promise<Taken> {
+  const changed = (batch: IsolatedBatch) => batch[changedBy[stage]];
+  try {
+    const batch = await withPause(options, changed, () =>
+      takeIsolated({ stage, position, limit: Math.min(options.pace.size(), most) }, options),
+    );
+    count(stage, batch, options, outcome);
+    options.progress.add(batch.walked);
+    failed.succeeded();
+    return { walked: batch.walked, changed: changed(batch), next: batch.next };
+  } catch (error) {
+    failed.add(error);
+    return { walked: 0, changed: 0, next: afterDefinition(position) };
+  }
 }
 
 /** Returns the position of the next definition. */

@@ -193,6 +193,15 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
     expect(scanned(bare)).toEqual([]);
   });
 
+  it.each(stageIndexes)(
+    'a count of the due forms of each tenant for the stage %s scans its partial index',
+    async (stage) => {
+      const plan = await planOf((db) => expiryStore.countByTenant(db, stage, { policies, now, most: 10_001 }));
+      const index = stage === 'delete' ? 'forms_locked_to_expire' : 'forms_drafts_to_expire';
+      expect([scanned(plan), walked(plan)]).toEqual([[], new Set([index])]);
+    },
+  );
+
   it.each(purgeIndexes)('a purge of %s scans from the oldest row', async (purge, indexes) => {
     const options = { now, after: undefined, limit: 1_000, dryRun: false };
     const plan = await planOf((db) => purgeBatch(db, purge, options));

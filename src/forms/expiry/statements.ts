@@ -26,7 +26,7 @@ interface Walk {
   names: string;
 }
 
-const sinceOf = (status: ExpiringStatus) => statuses[status].expiry.since;
+export const sinceOf = (status: ExpiringStatus) => statuses[status].expiry.since;
 
 const pageOf = ({ status, more, names }: Walk) => `
 page AS MATERIALIZED (
@@ -144,7 +144,7 @@ const warnPage = pageOf({
 // A warning counts only if it is later than the last access. If both have the same time, their order is unknown. Such a
 // warning does not count either, because a second warning does less harm than a missing one.
 const unwarned = 'f.last_accessed >= page.not_before AND (f.warned IS NULL OR f.warned <= f.last_accessed)';
-const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
+export const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
 
 /**
  * Writes warnings for drafts. $8: forms whose last access was before these times get no warning, because they are due
@@ -214,24 +214,3 @@ ${answer(`${waiting}, (
   SELECT count(*)::int FROM gate WHERE (notified OR anyhow) AND ${isFree('delete', 'gate.id')}) AS deleted, (
   SELECT coalesce(json_agg(json_build_object('formId', id)), '[]')
   FROM gate WHERE anyhow AND NOT notified AND $7::timestamptz IS NOT NULL) AS unnotified`)}`;
-
-/** Counts the forms that a stage will scan. $1 tenants, $2 definitions, $3 and $4 the bounds: from $3, before $4. */
-export const countSql = (status: ExpiringStatus) => `
-SELECT count(*)::int AS count
-FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS p (tenant_id, definition_id, start, before)
-JOIN forms f ON f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id
-  AND f.status = '${status}' AND NOT f.held
-  AND f.${sinceOf(status)} >= p.start AND f.${sinceOf(status)} < p.before`;
-
-/**
- * Finds the oldest time at which a draft should have been locked. $1 tenants, $2 definitions, $3 the times before which
- * drafts are overdue, $4 the milliseconds from the last access of a draft to its lock.
- */
-export const oldestOverdueSql = `
-SELECT min(w.last_accessed + ${span('p.lock_after')}) AS moment
-FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::float8[]) AS p (tenant_id, definition_id, before, lock_after)
-CROSS JOIN LATERAL (
-  SELECT f.last_accessed FROM forms f
-  WHERE f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id AND f.status = 'Draft' AND NOT f.held
-    AND f.last_accessed < p.before
-  ORDER BY f.last_accessed, f.id LIMIT 1) w`;

@@ -4,18 +4,17 @@ import type pg from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { planSql } from '../outbox/settle-statements.ts';
+import { countByTenantSql, countSql, oldestOverdueSql } from './count-statements.ts';
 import { definitionsSql } from './definition-statements.ts';
 import { noticeGrace, type Policy } from './expiry.ts';
 import type { DefinitionKey } from './retention.ts';
 import {
   bareDeleteSql,
   bareLockSql,
-  countSql,
   deleteLookSql,
   deleteSql,
   lockLookSql,
   lockSql,
-  oldestOverdueSql,
   setTraceSql,
   warnLookSql,
   warnSql,
@@ -95,6 +94,7 @@ const valuesFor = (bound: Bound) => (policies: readonly Policy[], now: Date) => 
 interface StageSql {
   /** SQL that counts the forms that the stage will scan. */
   count: string;
+  countByTenant: string;
   sql: string;
   /** SQL that counts the forms that `sql` would change. */
   look: string;
@@ -107,6 +107,7 @@ interface StageSql {
 const stageSql: Record<Stage, StageSql> = {
   warn: {
     count: countSql('Draft'),
+    countByTenant: countByTenantSql('Draft'),
     sql: warnSql,
     look: warnLookSql,
     from: lockBefore,
@@ -119,6 +120,7 @@ const stageSql: Record<Stage, StageSql> = {
   },
   lock: {
     count: countSql('Draft'),
+    countByTenant: countByTenantSql('Draft'),
     sql: lockSql,
     look: lockLookSql,
     from: () => farPast,
@@ -128,6 +130,7 @@ const stageSql: Record<Stage, StageSql> = {
   },
   delete: {
     count: countSql('Locked'),
+    countByTenant: countByTenantSql('Locked'),
     sql: deleteSql,
     look: deleteLookSql,
     from: () => farPast,
@@ -138,6 +141,17 @@ const stageSql: Record<Stage, StageSql> = {
 
 const tenantsOf = (policies: readonly Policy[]) => policies.map(({ tenantId }) => tenantId);
 const definitionsOf = (policies: readonly Policy[]) => policies.map(({ definitionId }) => definitionId);
+
+/** Returns the parameters of the statements that count the forms of a stage. */
+function boundsOf(stage: Stage, policies: readonly Policy[], now: Date): unknown[] {
+  const { from, before } = stageSql[stage];
+  return [
+    tenantsOf(policies),
+    definitionsOf(policies),
+    policies.map((policy) => from(policy, now)),
+    policies.map((policy) => before(policy, now)),
+  ];
+}
 
 /** Returns the parameters of a stage's statement. */
 function valuesOf(stage: Stage, { position, now, limit }: Omit<BatchOptions, 'dryRun'>): unknown[] {
@@ -197,14 +211,16 @@ export const expiryStore = {
   },
   /** Counts the forms that a stage will scan. */
   async count(db: Queryable, stage: Stage, policies: readonly Policy[], now: Date): Promise<number> {
-    const { count, from, before } = stageSql[stage];
-    const { rows } = await db.query<{ count: number }>(count, [
-      tenantsOf(policies),
-      definitionsOf(policies),
-      policies.map((policy) => from(policy, now)),
-      policies.map((policy) => before(policy, now)),
-    ]);
+    const { rows } = await db.query<{ count: number }>(stageSql[stage].count, boundsOf(stage, policies, now));
     return rows[0]?.count ?? 0;
+  },
+  /** Counts the forms of each tenant that a stage will scan, but at most `most` forms of each definition. */
+  async countByTenant(
+    db: Queryable,
+    stage: Stage,
+    { policies, now, most }: { policies: readonly Policy[]; now: Date; most: number },
+  ): Promise<{ tenantId: string; count: number }[]> {
+    return (await db.query(stageSql[stage].countByTenant, [...boundsOf(stage, policies, now), most])).rows;
   },
   /** Returns the time at which the most overdue draft should have been locked. Undefined if no draft is overdue. */
   async oldestOverdue(db: Queryable, policies: readonly Policy[], now: Date): Promise<Date | undefined> {

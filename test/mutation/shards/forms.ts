@@ -43,6 +43,7 @@ export const formShards: Readonly<Record<string, Shard>> = {
   },
   'expiry-sql': {
     modules: [
+      'src/forms/expiry/count-statements.ts',
       'src/forms/expiry/definition-statements.ts',
       'src/forms/expiry/deletion.ts',
       'src/forms/expiry/expiry.ts',
