@@ -11,6 +11,8 @@ afterAll(() => world.close());
 
 /** More than the share of a tenant. */
 const many = 10_500;
+/** Number of drafts that one statement copies. */
+const pieces = 1_000;
 /** The order in which definitions are read is that of the tenants' names. */
 const [first, second, last] = [`${tenant}-1`, `${tenant}-2`, `${tenant}-9`];
 
@@ -18,11 +20,13 @@ const [first, second, last] = [`${tenant}-1`, `${tenant}-2`, `${tenant}-9`];
 async function fill(...tenants: string[]): Promise<void> {
   for (const tenantId of tenants) {
     const id = await world.add({ tenantId, age: 20 * day });
-    await world.pool.query(
-      `INSERT INTO forms SELECT (jsonb_populate_record(f, jsonb_build_object('id', gen_random_uuid()))).*
-       FROM forms f, generate_series(2, $2) WHERE f.id = $1`,
-      [id, many],
-    );
+    // Postgres ends statements after a time, and one statement for all rows may take longer on a busy machine.
+    for (let rest = many - 1; rest > 0; rest -= pieces)
+      await world.pool.query(
+        `INSERT INTO forms SELECT (jsonb_populate_record(f, jsonb_build_object('id', gen_random_uuid()))).*
+         FROM forms f, generate_series(1, $2) WHERE f.id = $1`,
+        [id, Math.min(rest, pieces)],
+      );
   }
 }
 
