@@ -38,7 +38,7 @@ beforeEach(async () => {
     logouts: { count: (...given) => void counted.push(given) },
     tenants: { byId: async (id) => ({ id, name: 'Demo', realm: 'demo' }) satisfies Tenant },
     catalog: { find: async () => ({ id: 'web', keycloakLogout: true }) as Client },
-    registrations: { find: async () => ({ oidcClientId: 'oidc-web' }) as Registration },
+    registrations: { find: async () => ({ realm: 'demo', oidcClientId: 'oidc-web' }) as Registration },
     relyingParty: {
       endSessionUrl: async (_registration, hint) => new URL(`https://id.example.org/?${JSON.stringify(hint)}`),
     },
@@ -159,7 +159,7 @@ describe('a logout by the person', () => {
   });
 
   it('redirects without the ID token if the client was registered again', async () => {
-    options.registrations.find = async () => ({ oidcClientId: 'newer' }) as Registration;
+    options.registrations.find = async () => ({ realm: 'demo', oidcClientId: 'newer' }) as Registration;
     expect(await signOut()).toEqual([302, 'https://id.example.org/?{"returnTo":"https://app.example.org/"}']);
   });
 

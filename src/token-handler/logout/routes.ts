@@ -98,7 +98,8 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
     const client = tenant && (await options.catalog.find(tenant, session.clientId));
     if (!client?.keycloakLogout) return undefined;
     const registration = await options.registrations.find(session.tenantId, session.clientId);
-    if (!registration) return undefined;
+    // If the tenant has got another realm, its identity provider neither knows the session nor may get its ID token.
+    if (registration?.realm !== session.realm) return undefined;
     // If the client was registered again, the identity provider no longer knows the ID token's audience. Without the ID
     // token, the identity provider asks the person to confirm the logout.
     const isSame = registration.oidcClientId === session.oidcClientId;

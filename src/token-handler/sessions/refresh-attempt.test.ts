@@ -46,7 +46,7 @@ afterEach(() => {
   return world.sessions.close();
 });
 
-const registration = { oidcClientId: 'oidc-web' } as Registration;
+const registration = { realm: 'demo', oidcClientId: 'oidc-web' } as Registration;
 let originals: unknown[];
 const refreshed: RefreshOutcome = { kind: 'refreshed', response: { access_token: 'new', expires_in: 60 } };
 const lines = () => world.log.lines().map(({ msg }) => msg);
@@ -155,7 +155,7 @@ describe('an attempt', () => {
   });
 
   it('sends nothing after its client was registered again or is no longer registered: the session keeps its access token', async () => {
-    for (const known of [{ oidcClientId: 'a new one' } as Registration, undefined]) {
+    for (const known of [{ realm: 'demo', oidcClientId: 'a new one' } as Registration, undefined]) {
       const found = await openFound();
       world.find = async () => known;
       expect(await attempts.run(found)).toEqual({ kind: 'unknown' });

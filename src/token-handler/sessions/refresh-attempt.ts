@@ -130,11 +130,11 @@ export class RefreshAttempts {
 
   /**
    * Sends the refresh token to the identity provider. Does not send it if the client was registered again, because a
-   * new registration cannot use tokens of the old registration.
+   * new registration cannot use tokens of the old registration. In another realm, the client may have the same id.
    */
   async #present(session: Session, tokens: TokenSet, refreshToken: string): Promise<RefreshOutcome> {
     const { registrations, relyingParty, log } = this.#options;
-    const { handle, tenantId, clientId, oidcClientId, user } = session;
+    const { handle, tenantId, clientId, realm, oidcClientId, user } = session;
     let registration: Registration | undefined;
     try {
       registration = await registrations.find(tenantId, clientId);
@@ -142,7 +142,7 @@ export class RefreshAttempts {
       log.warn({ err: error, session: handle }, 'registration for a token refresh could not be read');
       return { kind: 'unused' };
     }
-    if (registration?.oidcClientId !== oidcClientId) return { kind: 'unknown' };
+    if (registration?.realm !== realm || registration.oidcClientId !== oidcClientId) return { kind: 'unknown' };
     const outcome = await relyingParty.refresh(registration, refreshToken, { subject: user.id, tokens });
     const isTooLarge = outcome.kind === 'refreshed' && areTokensTooLarge(outcome.response, tokens);
     return isTooLarge ? { kind: 'unknown', isTooLarge } : outcome;
