@@ -107,6 +107,7 @@ function scriptedOptions(world: SignInRoutes, calls: Calls): SignInOptions {
     outcomes: {
       succeeded: (client) => void calls.counted.push(client),
       cancelled: () => void calls.counted.push('cancelled'),
+      providerError: (_client, response) => void (response && calls.counted.push(response.error)),
       observe: (_endpoint, route) => route,
     },
     browserSession: {

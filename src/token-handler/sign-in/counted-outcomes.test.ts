@@ -1,9 +1,10 @@
 // Tests how sign-ins are counted by outcome, by the page that the person sees, and for clients whose sign-ins fail.
-import prom from 'prom-client';
+import type prom from 'prom-client';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import type { Route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
 import { createSignInOutcomes, type SignInOutcomes } from './sign-in-outcomes.ts';
 
 const client = { tenantId: 'urn:tenant:demo', clientId: 'web' };
@@ -11,9 +12,10 @@ let registry: prom.Registry;
 let captured: CapturedLog;
 let outcomes: SignInOutcomes;
 beforeEach(() => {
-  registry = new prom.Registry();
+  const metrics = createMetrics();
+  registry = metrics.registry;
   captured = captureLog();
-  outcomes = createSignInOutcomes({ metrics: { registry }, clock: () => new Date(0), log: captured.log });
+  outcomes = createSignInOutcomes({ metrics, clock: () => new Date(0), log: captured.log });
 });
 
 /** Returns the counts of sign-ins that are not 0, keyed by outcome and reason. */

@@ -16,13 +16,40 @@ const refusals = new Set([
   'account_selection_required',
 ]);
 
-/** Error codes after which a new attempt may succeed. Keycloak sends them if a sign-in form was open for too long. */
-const passing = new Set(['temporarily_unavailable', 'authentication_expired']);
-
-/** Classifies an error code of the authorization response. */
-export function judgeError(error: string): 'refused' | 'passing' | 'failed' {
+/**
+ * Classifies an error of the authorization response.
+ * - `refused`: the person, or the requested prompt, caused it
+ * - `expired`: a sign-in form was open for too long; a new attempt may succeed. Keycloak then sends the error
+ *   `temporarily_unavailable` with the description `authentication_expired`
+ * - `unavailable`: the identity provider is temporarily unavailable; a new attempt may succeed
+ * - `failed`: any other error
+ */
+export function judgeError(error: string, description?: unknown): 'refused' | 'expired' | 'unavailable' | 'failed' {
   if (refusals.has(error)) return 'refused';
-  return passing.has(error) ? 'passing' : 'failed';
+  if (error === expired || (error === unavailable && description === expired)) return 'expired';
+  return error === unavailable ? 'unavailable' : 'failed';
+}
+
+const expired = 'authentication_expired';
+const unavailable = 'temporarily_unavailable';
+
+/** An error that the identity provider has sent, for the log. */
+export interface ErrorResponse {
+  error: string;
+  /** Status of the token response. Absent for an authorization response. */
+  status?: number;
+}
+
+/** Returns the error response of the token endpoint (RFC 6749 section 5.2), or undefined for any other failure. */
+export function errorResponse(failure: unknown): ErrorResponse | undefined {
+  if (failure instanceof oidc.ResponseBodyError) return { error: errorCode(failure.error), status: failure.status };
+  if (failure instanceof oidc.WWWAuthenticateChallengeError) return { error: 'challenge', status: failure.status };
+  return undefined;
+}
+
+/** Returns an error code as it may be logged. A text of another form could quote anything, so it becomes `other`. */
+export function errorCode(text: string): string {
+  return /^[a-z_]{1,60}$/.test(text) ? text : 'other';
 }
 
 /** Returns the error code that the identity provider sent to the callback, or undefined for any other failure. */

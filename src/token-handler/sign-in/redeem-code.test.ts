@@ -7,7 +7,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { KeysUnavailable } from '../../service/auth/realm-keys.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { mostTokenSetSize, TokensTooLarge } from '../sessions/token-size.ts';
-import { authorizationError, failureKind, judgeError, signInProblem } from './failures.ts';
+import { authorizationError, errorResponse, failureKind, judgeError, signInProblem } from './failures.ts';
 import { IdTokenFault, type VerifyJwt } from './id-token.ts';
 import { type RedeemChecks, redeemCode } from './redeem-code.ts';
 
@@ -261,11 +261,31 @@ describe('an error of the authorization response', () => {
     ['interaction_required', 'refused'],
     ['consent_required', 'refused'],
     ['account_selection_required', 'refused'],
-    ['temporarily_unavailable', 'passing'],
-    ['authentication_expired', 'passing'],
+    ['temporarily_unavailable', 'unavailable'],
+    ['authentication_expired', 'expired'],
     ['server_error', 'failed'],
     ['', 'failed'],
   ])('%s counts as %s', (error, verdict) => {
     expect(judgeError(error)).toBe(verdict);
+  });
+
+  it.each([
+    ['temporarily_unavailable', 'expired'],
+    ['server_error', 'failed'],
+    ['access_denied', 'refused'],
+  ])('%s with the description authentication_expired counts as %s', (error, verdict) => {
+    expect(judgeError(error, 'authentication_expired')).toBe(verdict);
+  });
+});
+
+describe('an error response', () => {
+  it.each<[() => Response, object | undefined]>([
+    [() => json(400, { error: 'invalid_grant' }), { error: 'invalid_grant', status: 400 }],
+    [() => json(401, { error: 'invalid_client' }), { error: 'invalid_client', status: 401 }],
+    [() => json(400, { error: 'A Secret' }), { error: 'other', status: 400 }],
+    [() => json(401, {}, { 'www-authenticate': 'Basic realm="x"' }), { error: 'challenge', status: 401 }],
+    [() => new Response('', { status: 500 }), undefined],
+  ])('of the token endpoint has its error code and its status in the log', async (respond, logged) => {
+    expect(errorResponse(await redeem({ respond }).catch((error: unknown) => error))).toEqual(logged);
   });
 });

@@ -103,7 +103,7 @@ describe('a sign-in that the identity provider refuses', () => {
 
 describe('an error of the identity provider', () => {
   it.each([
-    ['temporarily_unavailable', ''],
+    ['temporarily_unavailable', '&error_description=authentication_expired'],
     ['authentication_expired', `&iss=${iss}`],
   ])('that passes (%s%s) starts the sign-in again, once', async (error, more) => {
     answerError(error);
@@ -118,7 +118,7 @@ describe('an error of the identity provider', () => {
     answerError('server_error');
     const answered = await world.finish(await world.begin(), `error=server_error${more}`);
     expect(answered).toMatchObject({ status: 502, detail: expect.stringContaining('Try again later') });
-    expect([world.calls.begun.length, world.calls.counted]).toEqual([1, []]);
+    expect([world.calls.begun.length, world.calls.counted]).toEqual([1, ['server_error']]);
     expect(await outcomes(2)).toEqual(['failed']);
   });
 });

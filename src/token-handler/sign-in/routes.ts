@@ -4,6 +4,7 @@ import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
 import { anonymous, type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { queryOf } from '../../service/http/request-context.ts';
 import { dropAudit, noteAudit } from '../../service/operations/request-audit.ts';
 import { type ClientCatalog, requireClient } from '../clients/catalog.ts';
 import type { Client } from '../clients/client.ts';
@@ -15,7 +16,7 @@ import { findTenant, type TenantLookup, tenantHeader } from '../sessions/guards.
 import type { Sessions } from '../sessions/sessions.ts';
 import type { AttemptCookies } from './attempt-cookies.ts';
 import { type AskedParameters, type Attempt, type Attempts, attemptId, type SignInRequest } from './attempts.ts';
-import { authorizationError, judgeError, signInProblem } from './failures.ts';
+import { authorizationError, errorCode, errorResponse, judgeError, signInProblem } from './failures.ts';
 import type { createSessionOpener } from './open-session.ts';
 import type { RelyingParty } from './relying-party.ts';
 import { authQuery, callbackQuery, clientParams, signInAnswers } from './schema.ts';
@@ -111,9 +112,7 @@ async function begin(options: SignInOptions, beginning: Beginning, signIn: SignI
   return url.href;
 }
 
-/**
- * A sign-in request may override the client's prompt. A person could change the prompt in the authorization URL anyway.
- */
+/** A request may override the client's prompt. A person could change it in the authorization URL anyway. */
 const promptOf = (client: Client, { asked }: SignInRequest) => asked?.prompt ?? client.prompt;
 
 export function callbackRoute(options: SignInOptions): Route {
@@ -191,8 +190,9 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
     // openid-client has already checked the issuer, which it does even for an error response (RFC 9207 section 2.4).
     const refusal = authorizationError(failure);
-    if (refusal === undefined) throw signInProblem(failure);
-    return refusal;
+    if (refusal !== undefined) return refusal;
+    options.outcomes.providerError(attempt.signIn, errorResponse(failure));
+    throw signInProblem(failure);
   });
   if (typeof redeemed === 'string') return handleError(options, callback, redeemed);
   const landing = { attempt: attempt.id, url: landingUrl(url.origin, returnTo ?? client.successRedirectUrl) };
@@ -201,17 +201,16 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   return landing.url;
 }
 
-/**
- * Handles an error from the identity provider. Returns the address of a page of the site, or the identity provider's
- * address for a new attempt.
- */
+/** Handles an error response. Returns the address of a page of the site, or of the identity provider to start again. */
 function handleError(options: SignInOptions, callback: Callback, error: string): Promise<string> | string {
-  const { attempt, client } = callback;
-  const { callbackUrl, returnTo } = attempt.signIn;
-  const verdict = judgeError(error);
-  if (verdict === 'passing') return startAgain(options, callback);
-  if (verdict === 'failed')
+  const { attempt, client, request } = callback;
+  const { callbackUrl, returnTo, restarted = false } = attempt.signIn;
+  const verdict = judgeError(error, queryOf(request).error_description);
+  if (verdict === 'expired' || (verdict === 'unavailable' && !restarted)) return startAgain(options, callback);
+  if (verdict !== 'refused') {
+    options.outcomes.providerError(attempt.signIn, { error: errorCode(error) });
     throw new Problem('dependency-failed', 'The identity provider could not sign you in. Try again later.');
+  }
   options.outcomes.cancelled();
   // With prompt=none, the page that requested the sign-in gets the error (OpenID Connect Core 1.0, section 3.1.2.6).
   const asker = promptOf(client, attempt.signIn) === 'none' ? returnTo : undefined;
