@@ -6,6 +6,7 @@ import type { SessionIndex } from './store.ts';
 
 export interface SessionListsOptions {
   index: SessionIndex;
+  /** Returns undefined if the session does not exist, or could not be used and was therefore ended. */
   load(handle: string): Promise<FoundSession | undefined>;
   isAlive(found: FoundSession): boolean;
   /** Returns a time. If a session does not exist, its entry is removed, unless the entry expires after this time. */

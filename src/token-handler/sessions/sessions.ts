@@ -26,7 +26,7 @@ import { mostOfPerson, SessionCaps } from './session-cap.ts';
 import { indexesOf, providerIndex, tenantIndex, userIndex } from './session-indexes.ts';
 import { allSessions, SessionLists } from './session-lists.ts';
 import { createSessionMetrics } from './session-metrics.ts';
-import type { Marks, SealedTokens, SessionStore } from './store.ts';
+import type { Marks, SealedTokens, SessionStore, StoredSession } from './store.ts';
 import { sessionCacheLimits } from './token-size.ts';
 
 export interface SessionsOptions extends Omit<RefresherOptions, 'sessions' | 'tokens'> {
@@ -79,7 +79,7 @@ export class Sessions {
     const indexed = { index: store.index, removedUntil };
     this.#lists = new SessionLists({
       ...indexed,
-      load: (handle) => this.#load(handle),
+      load: (handle) => this.#load(handle, true),
       isAlive: (found) => this.#isAlive(found),
     });
     store.tokens.onChange((handle) => this.#drop(handle));
@@ -192,9 +192,19 @@ export class Sessions {
     await this.#refresher.close();
   }
 
-  async #load(handle: string): Promise<FoundSession | undefined> {
+  /**
+   * `endsUnusable` also ends a session that cannot be used, for example because its key is missing from the key ring. A
+   * list removes the entry of this session, so no logout could end it after an operator has restored the key.
+   */
+  async #load(handle: string, endsUnusable = false): Promise<FoundSession | undefined> {
     const stored = await this.#store.tokens.load(handle);
-    if (!stored) return undefined;
+    const found = stored && this.#open(handle, stored);
+    if (endsUnusable && stored && !found) await this.#store.tokens.end(handle);
+    return found;
+  }
+
+  /** Returns undefined if the session cannot be decrypted, or began before `validFrom`. */
+  #open(handle: string, stored: StoredSession): FoundSession | undefined {
     const { sealed: _sealed, ...state } = stored.tokens;
     const opened = openStored(this.#keys, handle, stored);
     if (!opened) return undefined;
