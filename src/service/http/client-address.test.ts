@@ -14,7 +14,11 @@ describe('the network of an address', () => {
     ['2001:DB8:0:0:1::', '2001:db8:0:0::/64'],
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
     ['2001:0db8:0001:0002::', '2001:db8:1:2::/64'],
-    ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
+    // A translator in front of an IPv6 cluster writes the addresses of all IPv4 clients like this.
+    ['64:ff9b::192.0.2.1', '192.0.2.1'],
+    ['[64:FF9B::c000:201]:1234', '192.0.2.1'],
+    ['64:ff9b::1:c000:201', '64:ff9b:0:0::/64'],
+    ['64:ff9b:1::192.0.2.1', '64:ff9b:1:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
     ['::1', '0:0:0:0::/64'],
     ['::ffff:c000:201', '192.0.2.1'],
@@ -49,6 +53,10 @@ describe('the network of an address', () => {
       }),
     );
   });
+});
+
+it('an IPv4 address below 64:ff9b::/96 is not a trusted proxy, because clients may write it', () => {
+  expect(createTrust(['uniquelocal'])('64:ff9b::10.0.0.1', 0)).toBe(false);
 });
 
 describe('a call of this process to itself', () => {

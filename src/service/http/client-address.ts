@@ -19,22 +19,33 @@ export function addressOf(written: string): string | undefined {
   const address = (inBrackets ?? beforePort ?? written).replace(/%.*/s, '');
   if (isIP(address) !== 6) return isIP(address) === 4 ? address : undefined;
   const groups = groupsOf(address);
-  const [high = 0, low = 0] = groups.slice(6);
   const isMapped = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0);
-  return isMapped ? [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.') : address;
+  return isMapped ? embeddedIn(groups) : address;
+}
+
+/** Returns the IPv4 address in the last two groups of an IPv6 address. */
+function embeddedIn(groups: readonly number[]): string {
+  const [high = 0, low = 0] = groups.slice(6);
+  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
 }
 
 /**
  * Returns an IPv4 address, or the /64 network of an IPv6 address, because a household usually has a whole /64. Returns
- * `unknown` for any other text.
+ * `unknown` for any other text. Below 64:ff9b::/96 (RFC 6052 section 2.1), one /64 contains all IPv4 addresses, so the
+ * IPv4 address is returned. `addressOf` keeps such an address, because it must not become a trusted proxy's.
  */
 export function networkOf(written: string): string {
   const address = addressOf(written);
   if (address === undefined) return 'unknown';
   if (isIP(address) === 4) return address;
-  const prefix = groupsOf(address).slice(0, 4);
+  const groups = groupsOf(address);
+  if (groups.slice(0, 6).join() === translated) return embeddedIn(groups);
+  const prefix = groups.slice(0, 4);
   return `${prefix.map((group) => group.toString(16)).join(':')}::/64`;
 }
+
+/** The first six groups of 64:ff9b::/96. */
+const translated = [0x64, 0xff9b, 0, 0, 0, 0].join();
 
 /** Returns the eight groups of a valid IPv6 address without a zone. */
 function groupsOf(address: string): number[] {
