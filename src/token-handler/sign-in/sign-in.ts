@@ -43,14 +43,17 @@ export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, h
 /**
  * True if the string is a path on the origin of the page. Rejects `//host` and `/\host`, because browsers read them as
  * another host (WHATWG URL, section 4.4). Also rejects their encoded forms, because a reverse proxy may decode the path
- * once.
+ * once, and paths whose dot segments resolve to such a form.
  */
 export function isLocalPath(text: string): boolean {
   if (text.length > 2_000 || !text.startsWith('/') || /[\\\s\p{Cc}]/u.test(text)) return false;
-  if (/^\/(?:\/|%2f|%5c|%09|%0[ad])/i.test(text)) return false;
+  if (otherHostPattern.test(text)) return false;
   const base = 'https://origin.invalid';
+  if (URL.canParse(text, base) && otherHostPattern.test(new URL(text, base).pathname)) return false;
   return URL.canParse(text, base) && new URL(text, base).origin === base;
 }
+
+const otherHostPattern = /^\/(?:\/|%2f|%5c|%09|%0[ad])/i;
 
 /**
  * Returns the absolute URL of the page after a sign-in. `path` is a path on the site or a URL. The default is the root
