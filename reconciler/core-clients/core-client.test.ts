@@ -81,6 +81,15 @@ describe('a CoreClient', () => {
     });
   });
 
+  it('with more redirect URIs than the token handler uses is rejected, so that the operator learns of it', () => {
+    const uris = (count: number, length: number) =>
+      Array.from({ length: count }, (_, nth) => `https://a.example.org/${nth}/`.padEnd(length, 'x'));
+    const limit = 'redirectUris: must be at most 100 redirect URIs of 16384 characters together';
+    expect(problems({ redirectUris: uris(17, 1_000) })).toEqual([limit]);
+    expect(problems({ redirectUris: uris(101, 30) })).toEqual([limit]);
+    expect(problems({ redirectUris: [...uris(16, 1_000), ...uris(16, 1_000)] })).toBeUndefined();
+  });
+
   it('may have http redirect URIs of every host if that is allowed', () => {
     const lenient = createCoreClientParser({
       ...rules,

@@ -3,7 +3,12 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type ClientEntry, clientIdPattern, upstreamUrn } from '../../src/service/clients/client-rules.ts';
-import { type RedirectUriRules, redirectUriSchema } from '../../src/service/clients/redirect-uri.ts';
+import {
+  allowedRedirectUris,
+  type RedirectUriRules,
+  redirectUriLimits,
+  redirectUriSchema,
+} from '../../src/service/clients/redirect-uri.ts';
 import { canonicalJson } from '../../src/service/json-value.ts';
 import type { CoreClientResource } from './resource.ts';
 
@@ -71,7 +76,9 @@ function specSchema({ urnPrefix, redirectUriRules }: CoreClientRules) {
     redirectUris: z
       .array(redirectUriSchema(redirectUriRules))
       .default([])
-      .transform((uris) => [...new Set(uris)]),
+      .transform((uris) => [...new Set(uris)])
+      // The token handler would ignore the others, which only its log would tell.
+      .refine((uris) => allowedRedirectUris(uris) === uris.length, `must be ${redirectUriLimits}`),
     targets: z
       .array(z.object({ id, upstream }))
       .default([])
