@@ -6,6 +6,14 @@ import { startTestTokenHandler, type TestTokenHandler } from '../../../test/supp
 import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { openRegistration, registrationColumns, type StoredRegistration } from './registration.ts';
 
+async function credentialsOf(handler: TestTokenHandler, id: string) {
+  const sql = `SELECT ${registrationColumns} FROM client_registrations WHERE client_id = $1 AND tenant_id = $2`;
+  const [row] = await handler.rows<StoredRegistration>(sql, [id, handler.platform.tenant.id]);
+  if (!row) throw new Error(`${id} is not registered`);
+  const { oidcClientId, clientSecret } = openRegistration(createKeyRing(handler.config.KEY_RING), row);
+  return { clientId: oidcClientId, clientSecret };
+}
+
 const refused = { status: 409, body: { type: 'urn:formgate:problem:conflict' } };
 
 describe('an administrator whose tenant has registered as many clients as it may', () => {
@@ -35,12 +43,8 @@ describe('an administrator whose tenant has registered as many clients as it may
   });
 
   it('also gets 409 for a further client that exists at the identity provider', async () => {
-    const sql = `SELECT ${registrationColumns} FROM client_registrations WHERE client_id = 'second'`;
-    const [row] = await handler.rows<StoredRegistration>(sql);
-    if (!row) throw new Error('second is not registered');
-    const { oidcClientId, clientSecret } = openRegistration(createKeyRing(handler.config.KEY_RING), row);
+    const body = await credentialsOf(handler, 'second');
     const token = await handler.adminToken();
-    const body = { clientId: oidcClientId, clientSecret };
     const register = (id: string) => handler.api(`/clients/${id}`, { method: 'POST', token, body });
     expect(await register('third')).toMatchObject(refused);
     expect((await register('second')).status).toBe(200);
@@ -60,5 +64,49 @@ describe('an administrator whose tenant has registered as many clients as it may
 
   it('does not use the places of another tenant', async () => {
     expect((await handler.register('third', { realm: handler.platform.otherTenant.realm })).status).toBe(200);
+  });
+});
+
+describe('an administrator who registers clients faster than the replaced ones can be deleted', () => {
+  let handler: TestTokenHandler;
+  beforeAll(async () => {
+    handler = await startTestTokenHandler();
+    const clients = { app: { redirectUris: ['https://permits.example.org/cb'] } };
+    await handler.configure(clients);
+    await handler.configure(clients, { tenant: handler.platform.otherTenant });
+    expect((await handler.register('app')).status).toBe(200);
+  });
+  afterAll(() => handler.close());
+
+  const later = `now() + interval '1 day'`;
+  it.each([
+    [
+      'deletions',
+      `INSERT INTO client_deletions (tenant_id, client_id, realm, oidc_client_id, registration_access_token,
+         registration_client_uri, created, not_before)
+       SELECT tenant_id, client_id, realm, 'replaced ' || nth, '', '', now(), ${later}
+       FROM client_registrations, generate_series(1, 2000) nth WHERE tenant_id = $1`,
+      'DELETE FROM client_deletions',
+    ],
+    [
+      'events',
+      `INSERT INTO client_events (id, tenant_id, name, payload, created, not_before)
+       SELECT gen_random_uuid(), $1, 'client-registered', '{}', now(), ${later} FROM generate_series(1, 2000)`,
+      'DELETE FROM client_events',
+    ],
+  ])('gets 503 beyond 2,000 outstanding %s; other tenants are served', async (_kind, fill, empty) => {
+    await handler.rows(fill, [handler.platform.tenant.id]);
+    const registrationToken = await handler.platform.access.registrationToken('demo');
+    const provided = await credentialsOf(handler, 'app');
+    for (const body of [{ registrationToken }, { registrationToken: 'invalid' }, provided]) {
+      const token = await handler.adminToken();
+      const answer = await handler.api('/clients/app', { method: 'POST', token, body });
+      expect(answer).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:busy' } });
+      expect(answer.headers.get('retry-after')).toBe('60');
+    }
+    expect(await handler.rows('SELECT id FROM registration_attempts')).toEqual([]);
+    expect((await handler.register('app', { realm: handler.platform.otherTenant.realm })).status).toBe(200);
+    await handler.rows(empty);
+    expect((await handler.register('app')).status).toBe(200);
   });
 });

@@ -1,5 +1,5 @@
-// Serialises registrations and changes of one client, and limits the clients that one tenant has registered. Each lock
-// is held until the end of the transaction.
+// Serialises registrations and changes of one client, and limits the clients and the outstanding work of one tenant.
+// Each lock is held until the end of the transaction.
 import { Problem } from '../../service/http/problem.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Registration } from './registration.ts';
@@ -17,11 +17,18 @@ export async function lockClient(client: Queryable, { tenantId, clientId }: Clie
 }
 
 /**
- * Throws Problem `conflict` if the client is not registered yet, and the tenant has registered `most` other clients or
- * is registering them. Locks the tenant, so that only one of two concurrent registrations gets the last place. A
- * transaction that also calls `lockClient` must call it first, because that lock may be held for seconds.
+ * Throws Problem `busy` if too much work of the tenant's earlier registrations is outstanding. Throws `conflict` if the
+ * client is not registered yet, and the tenant has registered `most` other clients or is registering them. Locks the
+ * tenant, so that only one of two concurrent registrations gets the last place. A transaction that also calls
+ * `lockClient` must call it first, because that lock may be held for seconds. Without `most`, any number is allowed.
  */
-export async function requirePlace(client: Queryable, { tenantId, clientId }: ClientKey, most: number): Promise<void> {
+export async function requirePlace(
+  client: Queryable,
+  { tenantId, clientId }: ClientKey,
+  most: number | undefined,
+): Promise<void> {
+  await requireFewOutstanding(client, tenantId);
+  if (most === undefined) return;
   await client.query("SELECT pg_advisory_xact_lock(hashtextextended('client registrations of ' || $1, 0))", [tenantId]);
   const { rows } = await client.query<{ isRegistered: boolean; others: number }>(placesSql, [tenantId, clientId]);
   const [places] = rows;
@@ -37,3 +44,25 @@ SELECT EXISTS (SELECT FROM client_registrations WHERE tenant_id = $1 AND client_
     SELECT client_id FROM client_registrations WHERE tenant_id = $1
     UNION SELECT client_id FROM registration_attempts WHERE tenant_id = $1) AS taken
   WHERE client_id <> $2) AS others`;
+
+/**
+ * Maximum number of deletions, and of events, that earlier registrations of a tenant may have left to do. It is twice
+ * what upkeep keeps of the failed ones (leftover-store.ts), so that a tenant whose work fails can register again after
+ * an hour. Concurrent registrations may exceed it by a few.
+ */
+const mostOutstanding = 2_000;
+
+/**
+ * Throws Problem `busy` if too much work of the tenant's earlier registrations is outstanding. Each registration adds a
+ * deletion and an event, which no limit on the number of clients bounds.
+ */
+async function requireFewOutstanding(client: Queryable, tenantId: string): Promise<void> {
+  const { rows } = await client.query<{ most: number }>(outstandingSql, [tenantId, mostOutstanding]);
+  if ((rows[0]?.most ?? 0) < mostOutstanding) return;
+  const detail = `The token handler is still deleting ${mostOutstanding} replaced clients of the tenant, or sending as many events. Register the client later.`;
+  throw new Problem('busy', detail, { headers: { 'Retry-After': '60' } });
+}
+
+const outstandingSql = `SELECT greatest(
+  (SELECT count(*) FROM (SELECT FROM client_deletions WHERE tenant_id = $1 LIMIT $2) AS deletions),
+  (SELECT count(*) FROM (SELECT FROM client_events WHERE tenant_id = $1 LIMIT $2) AS events))::int AS most`;

@@ -25,7 +25,7 @@ export interface RegistrationStore {
   find(tenantId: string, clientId: string): Promise<Registration | undefined>;
   /** Returns the public fields of the registrations of these clients in the tenant's realm, keyed by client id. */
   summaries(tenant: Tenant, clientIds: readonly string[]): Promise<Map<string, RegistrationSummary>>;
-  /** Records the start of an attempt to register. Throws Problem `conflict` if the tenant has no place left. */
+  /** Records the start of an attempt to register. Throws the Problems of `requirePlace`. */
   begin(attempt: Owner & { started: Date; isLimited: boolean }): Promise<Attempt>;
   /** Removes an attempt that has created no client at the identity provider. */
   forget(attemptId: string, owner: ClientKey): Promise<void>;
@@ -33,7 +33,7 @@ export interface RegistrationStore {
   giveUp(attemptId: string, owner: ClientKey): Promise<void>;
   /** Stores a registration and its event, and schedules the deletion of the registration that it replaces. */
   replace(registration: Registration, attemptId: string, event: RegistrationEvent): Promise<void>;
-  /** Like `replace`, for a provided client. Throws Problem `conflict` if the tenant has no place left. */
+  /** Like `replace`, for a provided client. Throws the Problems of `begin`. */
   provide(registration: Registration, event: RegistrationEvent, limit: { isLimited: boolean }): Promise<void>;
   /**
    * Schedules the deletion of a client that could not be stored, or records it as a leftover if it has no token. Does
@@ -92,7 +92,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       const id = randomUUID();
       const clientName = `${clientId} (registration ${id})`;
       await pool.transaction(claimOf({ tenantId, clientId }), async (client) => {
-        if (isLimited) await requirePlace(client, { tenantId, clientId }, mostOfTenant);
+        await requirePlace(client, { tenantId, clientId }, isLimited ? mostOfTenant : undefined);
         await client.query(beginSql, [id, tenantId, clientId, realm, issuer, clientName, started]);
       });
       return { id, clientName };
@@ -112,7 +112,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
     provide: (registration, event, { isLimited }) =>
       changePool.transaction(claimOf(registration), async (client) => {
         await lockClient(client, registration);
-        if (isLimited) await requirePlace(client, registration, mostOfTenant);
+        await requirePlace(client, registration, isLimited ? mostOfTenant : undefined);
         await replaceRegistration(client, keys, registration, event);
         await client.query(adoptSql, [registration.tenantId, registration.oidcClientId]);
       }),

@@ -53,7 +53,10 @@ const createChangeQueue = (name: string, { metrics }: Pick<ClientRouteOptions, '
   });
 const outages = {
   502: { description: 'The identity provider or the configuration service failed' },
-  503: { description: 'The database cannot be reached, or too many changes of clients are running' },
+  503: {
+    description:
+      'The database cannot be reached, too many changes of clients are running, or too much work of the tenant’s earlier registrations is outstanding',
+  },
 };
 const unknownClient = { description: 'The tenant has no such client' };
 
