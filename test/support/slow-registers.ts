@@ -1,5 +1,5 @@
 // A scripted configuration service with the definitions of many registers, which responds to each read of their entries
-// a little later. It contains nothing else.
+// a little later. So it does to each page of its form definitions, whose list never ends. It contains nothing else.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newDefinition } from '../../src/forms/registers/register.ts';
 import { startTestAccess, testServiceSecret } from './access.ts';
@@ -26,10 +26,14 @@ export async function startSlowRegisters({ names, pause, entries, callTimeout }:
       const configuration = Object.fromEntries(names.map((name) => [`data-register:${name}`, newDefinition('')]));
       return sendJson(response, { latest: { revision: 0, configuration } });
     }
-    if (!target.includes('/data-register/')) return sendJson(response, {});
+    const isList = new URL(target, service.url).pathname.endsWith('/configuration/form-service');
+    if (!isList && !target.includes('/data-register/')) return sendJson(response, {});
     reads += 1;
     await sleep(pause);
-    return sendJson(response, entries);
+    if (!isList) return sendJson(response, entries);
+    const latest = { revision: 0, configuration: { name: 'Permit' } };
+    const results = [{ namespace: 'form-service', name: `permit-${reads}`, latest }];
+    return sendJson(response, { results, page: { next: `cursor ${reads}` } });
   });
   const clientId = access.urns.service('form-service');
   const account = { accessUrl: access.url, clientId, clientSecret: testServiceSecret(clientId) };
@@ -37,7 +41,7 @@ export async function startSlowRegisters({ names, pause, entries, callTimeout }:
   return {
     urns: access.urns,
     configuration: connection.configuration,
-    /** Returns how many reads of entries have begun. */
+    /** Returns how many reads of entries and of pages have begun. */
     reads: () => reads,
     async close() {
       await connection.close();

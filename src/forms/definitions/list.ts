@@ -10,6 +10,7 @@ import { createSearchQueue } from '../../service/limits/search-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { createCursorCheck } from '../../service/page-cursors.ts';
 import { createShortCache } from '../../service/short-cache.ts';
+import { withinTotal } from '../../service/time-limit.ts';
 
 export interface ListedDefinition {
   id: string;
@@ -34,17 +35,27 @@ const largestPage = 32;
  */
 const restFactor = 2;
 const longestRest = 1_000;
+/**
+ * Maximum time in milliseconds for a list, rests included. A list takes one of four places for all tenants, so a slow
+ * service must not hold it for longer. Tenants with 300 MB of definitions need about this time.
+ */
+const longestList = 45_000;
 
 /**
  * Yields all definitions, including invalid ones. If a definition is both in the collection and in its own document,
  * yields only the one that the form service uses. Throws PlatformError, or Problem `dependency-failed` if the list of
- * the configuration service does not end.
+ * the configuration service does not end, or takes longer than `longest` milliseconds.
  */
 export async function* listDefinitions(
   configuration: Pick<Configuration, 'read' | 'list'>,
   owner: Owner & { tenantId: string },
+  longest = longestList,
 ): AsyncGenerator<ListedDefinition> {
-  const stored = await configuration.read('platform', 'form-service', owner);
+  const wait = withinTotal(
+    longest,
+    () => new Problem('dependency-failed', 'The configuration service took too long to list the form definitions.'),
+  );
+  const stored = await wait(configuration.read('platform', 'form-service', owner));
   const collection = (stored.active ?? stored.latest)?.configuration;
   const yielded = new Set<string>();
   for (const [id, configured] of isObject(collection) ? Object.entries(collection) : []) {
@@ -56,7 +67,7 @@ export async function* listDefinitions(
   for (let after: string | undefined; ; ) {
     const began = performance.now();
     try {
-      const page = await configuration.list('form-service', { ...owner, top, after, includeActive: true });
+      const page = await wait(configuration.list('form-service', { ...owner, top, after, includeActive: true }));
       const rest = Math.min((performance.now() - began) * restFactor, longestRest);
       // The public platform's service sorts only the first page, so a definition may appear twice.
       for (const { name, active, latest } of page.results) {
