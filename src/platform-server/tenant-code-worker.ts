@@ -1,6 +1,7 @@
 // The worker that executes the schemas and templates of tenants.
 import type { FieldError } from '../service/http/problem.ts';
 import { parseJson } from '../service/json-parser.ts';
+import { hasMoreValues, mostJsonValues, tooManyValues } from '../service/json-size.ts';
 import { serveJobs } from '../service/workers/limited-worker.ts';
 import { tooLong } from './configuration/configuration.ts';
 import { createValidate, schemaFault } from './configuration/validation.ts';
@@ -50,7 +51,7 @@ serveJobs<CodeQuestion, CodeAnswer>((question) => {
 });
 
 /**
- * A few bytes of a value can get megabytes of defaults. A value that is too long with its defaults is refused here, so
+ * A few bytes of a value can get megabytes of defaults. A value that is too large with its defaults is refused here, so
  * that the main process never holds it.
  */
 function validateValue({ schema, value, longest }: Extract<CodeQuestion, { kind: 'validate' }>): CodeAnswer {
@@ -59,6 +60,8 @@ function validateValue({ schema, value, longest }: Extract<CodeQuestion, { kind:
   if (longest === undefined) return { kind: 'valid', value: undefined };
   const text = JSON.stringify(result.value);
   if (text.length > longest) return { kind: 'invalid', errors: [tooLong(longest)] };
+  if (text !== value && hasMoreValues(text, mostJsonValues))
+    return { kind: 'invalid', errors: [{ pointer: '', detail: tooManyValues }] };
   return { kind: 'valid', value: text === value ? undefined : text };
 }
 

@@ -74,8 +74,8 @@ describe('reading for editing', () => {
   });
 
   it('of large documents is limited for each tenant, whatever is read', async () => {
-    // About 17 MiB in memory for each document of 600 KB.
-    const large = revision(0, Array(200_000).fill({}));
+    // About 16 MiB in memory for each document.
+    const large = revision(0, [...Array(95_000).fill({}), 'x'.repeat(5_500_000)]);
     const page = { results: [large], page: { next: null } };
     const reads = [
       [latest(large), () => configuration.read('data-register', 'cities', place)],
@@ -247,5 +247,42 @@ describe('the active revision, else the latest', () => {
     await expect(
       configuration.activeOrLatest('form-service', 'permit', place, { permission: true }),
     ).rejects.toMatchObject({ kind: 'unreachable' });
+  });
+});
+
+describe('a document with more than 200,000 JSON values', () => {
+  const many = { name: 'Large', filler: Array.from({ length: 100_001 }, () => ({})) };
+  const few = { ...many, filler: many.filler.slice(10) };
+  const serve = (value: unknown) => {
+    const text = JSON.stringify(revision(3, value));
+    server.behave((response) => response.writeHead(200, { 'content-type': 'application/json' }).end(text));
+  };
+  const read = (owner: Parameters<Configuration['activeOrLatest']>[2], name = 'permit') =>
+    configuration.activeOrLatest('form-service', name, owner);
+
+  it('of a tenant is refused with a reason, because everybody would wait while it is parsed', async () => {
+    serve(many);
+    await expect(read(place)).rejects.toMatchObject({
+      ...{ status: 502, kind: 'failed', reason: 'oversized' },
+      detail: expect.stringContaining('has more bytes or JSON values than this service accepts') as string,
+    });
+    serve(few);
+    expect(await read(place, 'other')).toMatchObject({ configuration: few });
+  });
+
+  it('costs only its tenant: other tenants and the operator can still read theirs', async () => {
+    serve(many);
+    for (let nth = 0; nth < 30; nth += 1) await expect(read(place, `permit ${nth}`)).rejects.toThrow('too large');
+    expect(await read(core)).toMatchObject({ configuration: many });
+    serve(few);
+    expect(await read({ tenantId: `${tenantId}-other` })).toMatchObject({ configuration: few });
+  });
+
+  it('is refused as well when it is read for editing, or is listed', async () => {
+    const two = { latest: revision(3, many), active: revision(2, many) };
+    server.behave(answerJson({ ...latest(null), ...two }));
+    await expect(configuration.read('form-service', 'permit', place)).rejects.toThrow('too large');
+    server.behave(answerJson({ results: [{ namespace: 'a', name: 'b', ...two }], page: { next: null } }));
+    await expect(configuration.list('form-service', place)).rejects.toThrow('too large');
   });
 });

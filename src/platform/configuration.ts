@@ -4,6 +4,7 @@
 // fails.
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
+import { mostJsonValues } from '../service/json-size.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { type CacheTimes, createCache, type ReadOptions } from './cache.ts';
 import {
@@ -54,7 +55,6 @@ export interface Configuration {
   ): Promise<{ latest?: Revision | undefined; active?: Revision | undefined }>;
   /** Returns one page. Never cached. Requires the role configured-service for the service's own account. */
   list(namespace: string, options: Owner & ListOptions): Promise<Page<ConfigurationEntry>>;
-
   /** Returns the active revision, or the latest one if none is active. Cached. */
   activeOrLatest(namespace: string, name: string, owner: Owner, read?: Lookup): Promise<Revision | undefined>;
   /** Returns the latest revision. Cached. */
@@ -63,7 +63,6 @@ export interface Configuration {
    * Returns the latest revision if it is fresh in the cache, otherwise undefined. Makes no call. For frequent reads.
    */
   peekLatest(namespace: string, name: string, owner: Owner, read?: Pick<Lookup, 'permission'>): Revision | undefined;
-
   /**
    * Merges `update` into the latest revision by top-level key: objects are merged one level deep, and arrays of strings
    * are appended. The call is retried only if `idempotent` is true, that is, if repeating this update does no harm.
@@ -111,19 +110,19 @@ export interface ConfigurationOptions {
   log: Logger;
 }
 
+/** A response has as many values as `most` of a tenant's documents may have. Default: 1. Core has no such limit. */
 type Operation<T> = Pick<PlatformRequest<T>, 'operation' | 'answer'> &
-  Partial<Pick<PlatformRequest<T>, 'method' | 'body' | 'idempotent' | 'notFound'>> & { query?: Query };
+  Partial<Pick<PlatformRequest<T>, 'method' | 'body' | 'idempotent' | 'notFound'>> & { query?: Query; most?: number };
 
 export function createConfiguration(options: ConfigurationOptions): Configuration {
   const { documents = createDocumentBudget(options.clock) } = options;
-  const cache = createCache<Revision | undefined>({
-    ...{ ...options, documents, service: 'configuration', maxEntries: 5_000 },
-  });
+  const cacheOptions = { ...options, documents, service: 'configuration', maxEntries: 5_000 };
+  const cache = createCache<Revision | undefined>(cacheOptions);
 
   async function call<T>(
     segments: string[],
     owner: Owner,
-    { query, method = 'GET', ...rest }: Operation<T>,
+    { query, method = 'GET', most = 1, ...rest }: Operation<T>,
   ): Promise<T> {
     return options.client.request({
       ...rest,
@@ -131,6 +130,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
       path: pathOf('configuration', 'configuration', ...segments),
       query: { ...query, tenantId: owner.tenantId },
       timeoutMs: owner.timeoutMs,
+      mostValues: owner.core ? undefined : most * mostJsonValues,
     });
   }
 
@@ -145,7 +145,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
   }
 
   const readNow: Configuration['read'] = (namespace, name, owner) =>
-    call([namespace, name], owner, { operation: 'read configuration', answer: bothAnswer });
+    call([namespace, name], owner, { operation: 'read configuration', answer: bothAnswer, most: 2 });
   // Reads that bypass the cache are charged too, because the main thread parses what they return.
   const charge = <T>({ tenantId }: Owner, load: () => Promise<T>) => documents.read(tenantId, load);
 
@@ -187,12 +187,14 @@ function createLists(call: Call) {
         operation: 'list configuration',
         query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
         answer: entryPage,
+        most: 2,
       }),
     revisions: (namespace, name, { top, after, ...owner }) =>
       call([namespace, name, 'revisions'], owner as Owner, {
         operation: 'list configuration revisions',
         query: { top, after },
         answer: revisionPage,
+        most: Number.POSITIVE_INFINITY,
       }),
     revision: (namespace, name, revision, owner) =>
       call([namespace, name, 'revisions', String(revision)], owner, {

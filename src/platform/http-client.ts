@@ -49,6 +49,8 @@ export interface PlatformRequest<T> extends CallOptions {
    * Schema of the response. It should accept unknown fields (`z.looseObject`). An empty body is parsed as undefined.
    */
   answer: z.ZodType<T>;
+  /** Maximum number of JSON values in the response. By default, only its memory is limited. */
+  mostValues?: number | undefined;
   /** True if the response is plain text instead of JSON. */
   text?: boolean | undefined;
   /** Returns the value that a 404 stands for. Without this function, a 404 throws PlatformError `rejected`. */

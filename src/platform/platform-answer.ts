@@ -2,20 +2,22 @@
 // not match its schema is an error.
 import { z } from 'zod';
 import { parseJson } from '../service/json-parser.ts';
+import { hasMoreValues } from '../service/json-size.ts';
 import { exceedsMemory } from './document-budget.ts';
 import type { RawResponse } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
 
 /**
  * Returns the value of a 2xx response. If JSON is expected, an empty body is parsed as undefined. Throws PlatformError
- * `failed` if the body is malformed, or if its value would take too much memory.
+ * `failed` if the body is malformed, if its value would take too much memory, or if it has too many values.
  */
 export function parseResponse<T>(
   service: string,
   { status: upstreamStatus, text }: RawResponse,
-  expected: { answer: z.ZodType<T>; text?: boolean | undefined },
+  expected: { answer: z.ZodType<T>; text?: boolean | undefined; mostValues?: number | undefined },
 ): T {
-  if (exceedsMemory(text)) throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'oversized' });
+  if (exceedsMemory(text) || hasMoreValues(text, expected.mostValues ?? Number.POSITIVE_INFINITY))
+    throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'oversized' });
   const value = expected.text ? text : jsonOf(text);
   // The error has no cause, because the JSON parser's message quotes the response.
   if (value === notJson) throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'malformed JSON' });

@@ -43,6 +43,10 @@ const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
   },
 };
 
+/** The reason of an error about a response with too many bytes or JSON values. */
+export const oversized = 'oversized';
+const tooLarge = 'sent a response that is too large: it has more bytes or JSON values than this service accepts';
+
 export interface PlatformErrorOptions {
   /** HTTP status of the service's response. */
   upstreamStatus?: number | undefined;
@@ -69,7 +73,7 @@ export class PlatformError extends Problem {
 
   constructor(service: string, kind: PlatformErrorKind, options: PlatformErrorOptions = {}) {
     const { slug, says } = kinds[kind];
-    super(slug, `The ${service} service ${says}.`, {
+    super(slug, `The ${service} service ${options.reason === oversized ? tooLarge : says}.`, {
       ...(options.retryAfter !== undefined && { headers: { 'Retry-After': String(options.retryAfter) } }),
     });
     this.name = 'PlatformError';
@@ -121,7 +125,7 @@ export function mayConcernOneCall(error: unknown): boolean {
   if (!(error instanceof PlatformError)) return false;
   if (error.kind !== 'failed') return error.kind === 'over-budget';
   const status = error.upstreamStatus;
-  return error.reason === 'oversized' || status === 500 || (status !== undefined && status < 300);
+  return error.reason === oversized || status === 500 || (status !== undefined && status < 300);
 }
 
 /** Returns log fields for an error that may come from a platform service. */

@@ -27,8 +27,9 @@ export function createDefinitionTexts(): (tenantId: string, definition: FormDefi
   };
 }
 
-function allOf({ schemaKey: _key, schemaText: _text, ...definition }: FormDefinition): object {
-  return { ...definition, dataSchema: bundledSchema(definition.dataSchema) };
+function allOf({ schemaKey: _key, schemaText: _text, configured, ...definition }: FormDefinition): object {
+  const { retention } = configured as { retention?: unknown };
+  return { ...configured, ...definition, retention, dataSchema: bundledSchema(definition.dataSchema) };
 }
 
 function shownOf({ id, name, description, anonymousApply, dataSchema, uiSchema }: FormDefinition): object {

@@ -40,9 +40,10 @@ const flag = (ifMissing: boolean) =>
     .boolean()
     .nullish()
     .transform((value) => value ?? ifMissing);
-const jsonSchema = z.union([z.looseObject({}), z.boolean()], 'must be an object or a boolean');
+const jsonSchema = z.union([anyObject, z.boolean()], 'must be an object or a boolean');
 
-const definitionSchema = z.looseObject({
+// Not a loose object: zod would copy all other fields, which takes seconds if there are hundreds of thousands.
+const definitionSchema = z.object({
   name: z.string().optional(),
   description: z.string().nullish(),
   /** True if intake applications may create forms for applicants without an account. */
@@ -57,12 +58,14 @@ const definitionSchema = z.looseObject({
   includeDataInSubmission: z.boolean().nullish(),
   /** The windows in which forms can be created and submitted. Without windows, this is possible at any time. */
   intake: intakeSchema,
+  /** A field of the older platform, which Formgate ignores. */
+  scheduledIntakes: z.unknown().optional(),
   retention: z
-    .looseObject({ warnBefore: duration.optional(), lockAfter: duration.optional(), deleteAfter: duration.optional() })
+    .object({ warnBefore: duration.optional(), lockAfter: duration.optional(), deleteAfter: duration.optional() })
     .nullish(),
 });
 
-/** A definition with its defaults. Also contains the unknown fields of the configured definition. */
+/** A definition with its defaults. */
 export interface FormDefinition extends z.output<typeof definitionSchema> {
   id: string;
   name: string;
@@ -73,6 +76,8 @@ export interface FormDefinition extends z.output<typeof definitionSchema> {
   schemaKey: string;
   /** The data schema as JSON text. */
   schemaText: string;
+  /** The definition as configured, with its unknown fields. */
+  configured: object;
 }
 
 /**
@@ -88,7 +93,7 @@ export function parseDefinition(id: string, configured: unknown): FormDefinition
   const { data } = parsed;
   const schemaText = JSON.stringify(data.dataSchema);
   const schemaKey = createHash('sha256').update(schemaText).digest('base64url');
-  return { ...data, id, name: data.name ?? id, schemaKey, schemaText };
+  return { ...data, id, name: data.name ?? id, schemaKey, schemaText, configured: configured as object };
 }
 
 /** Returns Problem `definition-invalid`. The pointers in `errors` refer to the definition, not to the request. */

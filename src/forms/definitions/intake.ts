@@ -9,7 +9,7 @@ const moment = z.iso
   .nullish();
 
 const windowSchema = z
-  .looseObject({ opens: moment, closes: moment })
+  .object({ opens: moment, closes: moment })
   .refine(({ opens, closes }) => opens || closes, 'must have opens or closes')
   .refine(({ opens, closes }) => !opens || !closes || opens < closes, {
     path: ['closes'],

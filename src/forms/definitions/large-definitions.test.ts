@@ -8,8 +8,9 @@ let world: FormWorld;
 let forms: FormProcess;
 beforeAll(async () => {
   world = await startFormWorld();
-  // 400,000 empty objects are 1.2 MB of text, and take about 25 MiB of memory.
-  const definition = JSON.stringify({ name: 'Large', anonymousApply: true, filler: Array(400_000).fill({}) });
+  // 95,000 empty objects are 190,000 values. With two million characters, they take about 10 MiB of memory.
+  const filler = { objects: Array(95_000).fill({}), text: 'x'.repeat(2_000_000) };
+  const definition = JSON.stringify({ name: 'Large', anonymousApply: true, filler });
   await world.platformPool.query(
     `WITH ids AS (SELECT 'large-' || n AS id FROM generate_series(1, $3) n), added AS (
        INSERT INTO configurations (tenant, namespace, name)

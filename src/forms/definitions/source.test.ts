@@ -95,7 +95,7 @@ describe('parseDefinition', () => {
   });
 
   it('keeps unknown fields', () => {
-    expect(parseDefinition('permit', { ministry: 'Tests' })).toMatchObject({ ministry: 'Tests' });
+    expect(parseDefinition('permit', { ministry: 'Tests' })).toMatchObject({ configured: { ministry: 'Tests' } });
   });
 
   it.each([

@@ -1,6 +1,7 @@
 // Computes the value of a configuration after an edit. Then checks the size of the value, validates the value against
 // its schema and the rules of this server's own services, and checks the tenants' schemas and templates in it.
 import { type FieldError, invalidRequest, Problem } from '../../service/http/problem.ts';
+import { hasMoreValues, mostJsonValues, tooManyValues } from '../../service/json-size.ts';
 import type { TenantCode } from '../tenant-code.ts';
 import type { TenantPool } from '../tenant-pool.ts';
 import { changedCode, type FindCode, mostWritten } from '../written-code.ts';
@@ -49,7 +50,9 @@ export async function checkedValue(
   const refuse = (errors: FieldError[]) => invalidValue(label, edit, errors);
   const own = builtIn[label];
   const largest = largestOf(options.largest, key, own, before);
-  if (JSON.stringify(value).length > largest) throw refuse([tooLong(largest)]);
+  const text = JSON.stringify(value);
+  if (text.length > largest) throw refuse([tooLong(largest)]);
+  if (hasTooManyValues(text, key, before)) throw refuse([{ pointer: '', detail: tooManyValues }]);
   const store = createConfigurationStore(options.tenantPool.of(key.scope));
   const schema = own ? own.schema : (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
   if (schema === undefined) return value;
@@ -62,6 +65,13 @@ export async function checkedValue(
   const faults = await code.check(key.scope, changed);
   if (faults.length > 0) throw refuse(faults);
   return result.value;
+}
+
+/** A value with more members that an earlier version stored can still be changed, if its text does not grow. */
+function hasTooManyValues(text: string, { scope }: ConfigurationKey, before: unknown): boolean {
+  if (scope === coreScope || !hasMoreValues(text, mostJsonValues)) return false;
+  const present = JSON.stringify(before) ?? '';
+  return text.length > present.length || !hasMoreValues(present, mostJsonValues);
 }
 
 /** A longer value that an earlier version stored can still be changed, if it does not grow. */

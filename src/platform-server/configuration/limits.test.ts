@@ -138,6 +138,43 @@ describe('code in a configuration', () => {
   });
 });
 
+describe('a configuration with more than 200,000 JSON values', () => {
+  const members = (count: number, prefix: string) =>
+    Object.fromEntries(Array.from({ length: count }, (_, nth) => [`${prefix}${nth}`, 0]));
+  const update = (path: string, value: unknown) => send('PATCH', path, { operation: 'UPDATE', update: value });
+  const detail = 'has more than 200000 JSON values';
+
+  it('is refused with a reason, whether it is sent at once or grows', async () => {
+    const refused = await replace('values/x', members(210_000, 'a'));
+    expect(refused).toMatchObject({ status: 400, body: { errors: [{ pointer: '', detail }] } });
+    expect((await replace('values/x', members(150_000, 'a'))).status).toBe(200);
+    const { status, body } = await update('values/x', members(60_000, 'b'));
+    expect([status, body]).toMatchObject([400, { errors: [{ pointer: '/update', detail }] }]);
+    expect((await update('values/x', members(40_000, 'b'))).status).toBe(200);
+  });
+
+  it('is refused as well if most of them are defaults of its schema', async () => {
+    const configurationSchema = { items: { properties: { filler: { default: Array(1_000).fill(0) } } } };
+    await send('PATCH', 'platform/configuration-service', {
+      operation: 'UPDATE',
+      update: { grown: { configurationSchema } },
+    });
+    expect((await replace('grown/x', Array(190).fill({}))).status).toBe(200);
+    const { status, body } = await replace('grown/x', Array(210).fill({}));
+    expect([status, body]).toMatchObject([400, { errors: [{ pointer: '/configuration', detail }] }]);
+  });
+
+  it('that an earlier version stored can be made smaller, but not grow', async () => {
+    await replace('older/x', { a: 0 });
+    await database.query(`UPDATE configuration_revisions SET configuration = $1::json WHERE namespace = 'older'`, [
+      JSON.stringify({ ...members(250_000, 'a'), more: 0 }),
+    ]);
+    expect((await update('older/x', { another: 0 })).status).toBe(400);
+    expect((await send('PATCH', 'older/x', { operation: 'DELETE', property: 'more' })).status).toBe(200);
+    expect((await replace('older/x', { a: 0 })).status).toBe(200);
+  });
+});
+
 it('a configuration with 5,000 revisions gets no further one, but its latest can still be changed', async () => {
   await replace('many/x', ['a']);
   await database.query(`UPDATE configuration_revisions SET revision = 4998 WHERE namespace = 'many'`);

@@ -5,6 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { inspectJson } from '../json-parser.ts';
+import { mostJsonValues, tooManyValues } from '../json-size.ts';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
 import { invalidRequest, Problem } from './problem.ts';
 
@@ -66,6 +67,7 @@ function parseJsonBytes(bytes: Buffer): JsonBody {
   if (!isUtf8(bytes)) throw bodyProblem('malformed-json', 'is not UTF-8');
   const outline = outlineOf(bytes);
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
+  if (outline.values > mostJsonValues) throw bodyProblem('invalid-request', tooManyValues);
   const text = bytes.toString('utf8');
   const value = parse(text, outline);
   // In ASCII text, offsets in bytes are also offsets in characters. Slicing the text makes no copy, but decoding a
@@ -114,6 +116,8 @@ function memberText(slice: Slice, members: Member[], name: string): string | und
 
 interface Outline {
   depth: number;
+  /** Number of commas and opening brackets outside strings: see `hasMoreValues`. */
+  values: number;
   /** Number of colons outside strings. In well-formed text it equals the number of members of all objects. */
   names: number;
   /**
@@ -133,6 +137,7 @@ interface Member {
 
 const quote = 0x22;
 const backslash = 0x5c;
+const comma = 0x2c;
 const colon = 0x3a;
 const openArray = 0x5b;
 const closeArray = 0x5d;
@@ -151,6 +156,7 @@ const manyDigits = 16;
 function outlineOf(bytes: Buffer): Outline {
   let level = 0;
   let depth = 0;
+  let values = 0;
   let names = 0;
   let digits = 0;
   let isPlain = true;
@@ -178,12 +184,15 @@ function outlineOf(bytes: Buffer): Outline {
       names += 1;
       isPlain &&= !isEscaped;
       if (level === 1) members.push({ nameStart, colon: index });
-    } else if (byte === openObject || byte === openArray) depth = Math.max(depth, ++level);
-    else if (byte === closeObject || byte === closeArray) level -= 1;
+    } else if (byte === comma) values += 1;
+    else if (byte === openObject || byte === openArray) {
+      values += 1;
+      depth = Math.max(depth, ++level);
+    } else if (byte === closeObject || byte === closeArray) level -= 1;
     else if ((byte | lowerCase) === letterE) isPlain &&= (bytes[index - 1] as number) > nine;
     digits = 0;
   }
-  return { depth, names, isPlain, members };
+  return { depth, values, names, isPlain, members };
 }
 
 const [protoBegin, constructorBegin] = ['__pr', 'cons'].map((text) => Buffer.from(text).readUInt32LE());
