@@ -98,21 +98,39 @@ describe('a warning', () => {
     expect(await historyOf(first)).toEqual([['warned', expect.stringMatching(/^2026-/), 'system', null]]);
   });
 
-  it('is sent once for each access; one from the moment of the access does not count', async () => {
-    const [warned, opened, same] = [
+  it('is sent once for each access, and one from before the warning period does not count', async () => {
+    const [warned, opened, early] = [
       await batches.add({ age: 13 * day }),
       await batches.add({ age: 13 * day }),
       await batches.add({ age: 13 * day }),
     ];
     const warn = (id: string, age: number) =>
       world.pool.query('UPDATE forms SET warned = $2 WHERE id = $1', [id, ago(age)]);
-    await warn(warned, 13 * day - 1);
+    await warn(warned, day);
     await warn(opened, 13 * day + 1);
-    await warn(same, 13 * day);
+    await warn(early, day + 1);
     expect(await batches.run('warn', { dryRun: true })).toMatchObject({ walked: 3, warned: 2 });
     expect(await batches.run('warn')).toMatchObject({ walked: 3, warned: 2 });
     expect(await world.outbox(warned)).toEqual([]);
     expect(await batches.run('warn')).toMatchObject({ walked: 3, warned: 0 });
+  });
+
+  it('is sent again, with the new dates, if the retention was extended after it', async () => {
+    const id = await batches.add({ age: 13 * day });
+    expect(await batches.run('warn')).toMatchObject({ warned: 1 });
+    const retention = { ...batches.policy.retention, lockAfter: 90 * day };
+    const position = { policies: [{ ...batches.policy, retention }] };
+    expect(await batches.run('warn', { position })).toMatchObject({ walked: 0, warned: 0 });
+    await world.pool.query(
+      `UPDATE forms SET last_accessed = last_accessed - interval '1800 hours', warned = warned - interval '1800 hours'
+      WHERE id = $1`,
+      [id],
+    );
+    expect(await batches.run('warn', { position, dryRun: true })).toMatchObject({ walked: 1, warned: 1 });
+    expect(await batches.run('warn', { position })).toMatchObject({ walked: 1, warned: 1 });
+    expect(await batches.run('warn', { position })).toMatchObject({ walked: 1, warned: 0 });
+    const [, second] = await world.outbox(id);
+    expect(second).toMatchObject({ kind: 'form-expiring', facts: { lockOn: ago(-2 * day).toISOString() } });
   });
 
   it('is never sent if its period is zero', async () => {

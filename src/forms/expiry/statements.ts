@@ -141,9 +141,11 @@ const warnPage = pageOf({
   more: ', $8::timestamptz[], $9::float8[], $10::float8[]',
   names: ', not_before, lock_after, delete_after',
 });
-// A warning counts only if it is later than the last access. If both have the same time, their order is unknown. Such a
-// warning does not count either, because a second warning does less harm than a missing one.
-const unwarned = 'f.last_accessed >= page.not_before AND (f.warned IS NULL OR f.warned <= f.last_accessed)';
+// A warning counts only if it was sent within the present warning period. Otherwise, if the retention was extended
+// after a warning, the draft would be locked on a date that no warning named. The SQL compares intervals, because a sum
+// of a time and days would depend on the server's time zone.
+const unwarned = `f.last_accessed >= page.not_before
+    AND (f.warned IS NULL OR f.warned - f.last_accessed < $7::timestamptz - page.before)`;
 export const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
 
 /**
@@ -170,7 +172,7 @@ ${answer('(SELECT count(*)::int FROM warned) AS warned')}`;
 export const warnLookSql = `
 WITH ${warnPage}
 ${answer(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
-  WHERE ${unwarned} AND ${isFree('warn', 'f.id')} AND $7::timestamptz IS NOT NULL) AS warned`)}`;
+  WHERE ${unwarned} AND ${isFree('warn', 'f.id')}) AS warned`)}`;
 
 // `notified` is false while the notice of the current lock is quarantined: the latest row may be from an earlier lock.
 const deletePage = `${pageOf({ status: 'Locked', more: ', $8::timestamptz[]', names: ', anyhow_before' })}, gate AS MATERIALIZED (
