@@ -95,6 +95,17 @@ describe('keep my draft', () => {
     expect({ ...after, lastAccessed: 0 }).toEqual({ ...before, lastAccessed: 0 });
   });
 
+  it.each([
+    ['en', 'You do not have to do anything now.'],
+    ['fr', 'Vous n’avez rien à faire pour le moment.'],
+  ] as const)('names no date for a draft on hold, which is not locked: %s', async (language, says) => {
+    const { id, keep } = await warned(language);
+    await apply.forms.pool.query('UPDATE forms SET held = true WHERE id = $1', [id]);
+    const answer = await post(keep);
+    expect(answer.status).toBe(200);
+    expect(await answer.text()).toContain(`<p>${says}</p>`);
+  });
+
   it('never unlocks, and changes no form that is not a draft', async () => {
     const { id, keep } = await warned();
     for (const [status, says] of [
@@ -135,6 +146,17 @@ describe('delete my draft and my data', () => {
     expect(await rowOf(id)).toBeUndefined();
     expect(await (await post(remove, { step: 'delete', code: 'WRONG2' })).text()).toContain('Your draft is deleted');
     await apply.forms.platform.mailbox.waitFor((one) => one.to.includes(email) && /draft is deleted/.test(one.subject));
+  });
+
+  it('says that the draft is deleted, also if the button was clicked twice', async () => {
+    const { id, email, remove } = await warned();
+    const code = await apply.code(apply.browser(), id, email);
+    for (const _click of ['first', 'second']) {
+      const answer = await post(remove, { step: 'delete', code });
+      expect(await answer.text()).toContain('Your draft is deleted');
+      expect(answer.status).toBe(200);
+    }
+    expect(await rowOf(id)).toBeUndefined();
   });
 
   it.each([

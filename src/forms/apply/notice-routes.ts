@@ -1,7 +1,6 @@
 // Routes behind the links of the warning mail. Opening a link shows a page and changes nothing. Only the page's button
 // has an effect, and no script presses it. `keep` extends the life of a draft. `delete` also requires a code, because
 // mail scanners press buttons, and because people other than the applicant may read the event that contains the link.
-import { randomUUID } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { anonymous, type Route, route } from '../../service/http/http-app.ts';
@@ -53,8 +52,9 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
         context: response,
       });
       const { lockOn } = JSON.parse(text) as { lockOn: string | null };
-      const { title, text: says } = noticeTexts[language].kept;
-      sendNoticePage(response, language, messagePage({ title, text: says.replace('DATE', dayOf(lockOn, language)) }));
+      const { title, until, text: says } = noticeTexts[language].kept;
+      const date = lockOn === null ? '' : `${until.replace('DATE', dayOf(lockOn, language))} `;
+      sendNoticePage(response, language, messagePage({ title, text: date + says }));
     },
   });
   const remove = route({
@@ -124,9 +124,9 @@ async function removeDraft(
   const { code } = parsed.data;
   const { formId, tenantId } = form;
   try {
-    // These pages set no cookie that identifies the browser, so each attempt counts as a new browser. A code therefore
-    // works here only once.
-    await useCode(options, form, { code, browser: randomUUID() }, () =>
+    // These pages set no cookie that identifies the browser, so all of them count as one browser. A second click on the
+    // button thus gets the same page as the first. A code that was accepted here has deleted the form.
+    await useCode(options, form, { code, browser: `deletion page of ${formId}` }, () =>
       options.api.call({
         ...{ method: 'DELETE', path: `/forms/${formId}`, tenantId, context: response },
         headers: { 'x-form-code': code },
@@ -153,9 +153,7 @@ function sendCodePage(
   sendNoticePage(response, language, codePage(language, { codeLifetime, problem }));
 }
 
-function dayOf(moment: string | null, language: Language): string {
+function dayOf(moment: string, language: Language): string {
   const locale = language === 'fr' ? 'fr-CA' : 'en-CA';
-  return moment === null
-    ? '–'
-    : new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(new Date(moment));
+  return new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(new Date(moment));
 }

@@ -9,8 +9,11 @@ export interface Message {
 
 export interface NoticeTexts {
   keep: Message & { button: string };
-  /** The message after the draft was kept. In its text, `DATE` stands for the day on which the draft will be locked. */
-  kept: Message;
+  /**
+   * The message after the draft was kept. In `until`, `DATE` stands for the day on which the draft will be locked. A
+   * draft without such a day, for example on hold, gets only `text`.
+   */
+  kept: Message & { until: string };
   remove: Message & { button: string };
   /** In the text of this page, `LIFETIME` stands for the time for which a code works. */
   code: Message & { label: string; button: string; again: string; missing: string; wrong: string; tooMany: string };
@@ -31,7 +34,8 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
     },
     kept: {
       title: 'We keep your draft',
-      text: 'It will not be locked before DATE. You do not have to do anything now.',
+      until: 'It will not be locked before DATE.',
+      text: 'You do not have to do anything now.',
     },
     remove: {
       title: 'Delete your draft',
@@ -82,7 +86,8 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
     },
     kept: {
       title: 'Nous gardons votre brouillon',
-      text: 'Il ne sera pas verrouillé avant le DATE. Vous n’avez rien à faire pour le moment.',
+      until: 'Il ne sera pas verrouillé avant le DATE.',
+      text: 'Vous n’avez rien à faire pour le moment.',
     },
     remove: {
       title: 'Supprimer votre brouillon',
