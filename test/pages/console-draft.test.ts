@@ -28,6 +28,25 @@ it('what nobody has edited stays as it was', () => {
   expect(definitionOf('bare', draftOf(bare), bare)).toEqual(bare);
 });
 
+it('the box for one form each shows what the service does, and its tick can be removed', () => {
+  const bare = { id: 'bare', name: 'Bare', anonymousApply: false };
+  const draft = draftOf(bare);
+  expect(draft.oneFormPerApplicant).toBe(true);
+  expect(definitionOf('bare', { ...draft, oneFormPerApplicant: false }, bare)).toEqual({
+    ...bare,
+    oneFormPerApplicant: false,
+  });
+  for (const [former, next] of [
+    [true, false],
+    [false, true],
+  ]) {
+    const stored = { ...bare, oneFormPerApplicant: former };
+    expect(definitionOf('bare', draftOf(stored), stored)).toEqual(stored);
+    const changed = { ...draftOf(stored), oneFormPerApplicant: next === true };
+    expect(definitionOf('bare', changed, stored)).toEqual({ ...bare, oneFormPerApplicant: next });
+  }
+});
+
 it('what was emptied is removed, and what was entered is trimmed', () => {
   const draft = { ...draftOf(definition), description: '', lockAfter: '', uiSchema: ' ', assessorRoles: ' a ,, b ' };
   const { description: _d, uiSchema: _u, ...rest } = definition;

@@ -24,7 +24,7 @@ export function testDefinitions(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: 'Format Data schema' }).click();
     await expect.poll(() => schema.inputValue()).toContain('\n      "title": "Name of the dog"');
     await page.getByLabel('People without an account may apply').check();
-    await page.getByLabel('One form for each applicant with an account').check();
+    await page.getByLabel('One form for each applicant with an account').uncheck();
     await page.getByLabel('Lock after').fill('P30D');
     await page.getByLabel('Roles of applicants').fill('applicant');
     await settled(page);
@@ -49,7 +49,10 @@ export function testDefinitions(suite: ConsoleSuite): void {
       '/configuration/v2/configuration/form-service/dog-licence',
     );
     expect(stored).toMatchObject({
-      latest: { revision: 1, configuration: { description: 'For dogs', retention: { lockAfter: 'P30D' } } },
+      latest: {
+        revision: 1,
+        configuration: { description: 'For dogs', oneFormPerApplicant: false, retention: { lockAfter: 'P30D' } },
+      },
       active: { revision: 0 },
     });
     await page.getByRole('button', { name: 'Publish', exact: true }).click();

@@ -43,7 +43,8 @@ export function draftOf(definition: Definition): DefinitionDraft {
     name: textOf(name),
     description: textOf(description),
     anonymousApply: anonymousApply === true,
-    oneFormPerApplicant: oneFormPerApplicant === true,
+    // The form service allows one form for each applicant unless the definition says otherwise.
+    oneFormPerApplicant: oneFormPerApplicant !== false,
     applicantRoles: listText(applicantRoles),
     clerkRoles: listText(clerkRoles),
     assessorRoles: listText(assessorRoles),
@@ -101,7 +102,9 @@ export function definitionOf(id: string, draft: DefinitionDraft, former: Definit
   const optional = {
     description: draft.description || undefined,
     oneFormPerApplicant:
-      draft.oneFormPerApplicant || former.oneFormPerApplicant === false ? draft.oneFormPerApplicant : undefined,
+      draft.oneFormPerApplicant && former.oneFormPerApplicant !== false
+        ? former.oneFormPerApplicant
+        : draft.oneFormPerApplicant,
     retention: Object.keys(retention).length > 0 ? retention : undefined,
     dataSchema: parsed('dataSchema'),
     uiSchema: parsed('uiSchema'),
