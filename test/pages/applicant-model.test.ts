@@ -111,6 +111,7 @@ describe('fields', () => {
     [{ type: 'number' }, {}, 'number'],
     [{ type: 'boolean' }, {}, 'checkbox'],
     [{ type: 'boolean' }, { radio: true }, 'yes-no'],
+    [{ type: 'boolean', oneOf: [{ const: true, title: 'Own' }] }, {}, 'yes-no'],
     [{ enum: ['a', 'b'] }, {}, 'choice'],
     [{ const: 'a' }, {}, 'choice'],
     [{ oneOf: [{ const: 'a', title: 'A' }] }, {}, 'choice'],

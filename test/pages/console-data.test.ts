@@ -30,6 +30,16 @@ it('takes labels from the UI schema, then titles, then names, in the order of th
   ]);
 });
 
+it('shows yes and no in the words of the definition', () => {
+  const owns = { type: 'boolean', oneOf: [{ const: true, title: 'Own' }, { const: false }] };
+  const options = { textForTrue: 'Own', textForFalse: 'Rent' };
+  const worded = { elements: [{ scope: '#/properties/home', options }] };
+  expect(labelledData({ home: false }, { dataSchema: {}, uiSchema: worded })[0]?.value).toBe('Rent');
+  const properties = { home: owns };
+  expect(labelledData({ home: true }, { dataSchema: { properties } })[0]?.value).toBe('Own');
+  expect(labelledData({ home: false }, { dataSchema: { properties } })[0]?.value).toBe('No');
+});
+
 it('shows whatever the definition does not describe', () => {
   expect(labelledData({ loop: 'x' }, { dataSchema, uiSchema })).toEqual([{ label: 'Loop', value: 'x' }]);
   expect(labelledData({ a: { b: 1 } }, { dataSchema: 'none', uiSchema: [1, null] })).toEqual([

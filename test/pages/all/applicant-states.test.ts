@@ -851,6 +851,31 @@ it('a name that the service refuses is named at its field on the start page', as
   expect(await faultsOf(page)).toEqual([]);
 });
 
+it('yes and no have the words of the definition, on the page and in the summary', async () => {
+  const home = {
+    type: 'boolean',
+    title: 'Home',
+    oneOf: [
+      { const: true, title: 'Own' },
+      { const: false, title: 'Rent' },
+    ],
+  };
+  const terms = { type: 'boolean', title: 'Terms' };
+  const options = { radio: true, textForTrue: 'I agree', textForFalse: 'I do not agree' };
+  const dataSchema = { properties: { home, terms } };
+  const elements = ['home', 'terms'].map((name) => ({ type: 'Control', scope: `#/properties/${name}`, options }));
+  const { page } = await open({
+    definition: { ...simple, dataSchema, uiSchema: { type: 'VerticalLayout', elements } },
+  });
+  await begin(page);
+  await page.getByLabel('Rent').check();
+  await page.getByLabel('I agree').check();
+  await next(page);
+  await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
+  const answers = await page.locator('dl.answers div dd:nth-of-type(1)').allTextContents();
+  expect(answers).toEqual(['Rent', 'I agree']);
+});
+
 it('a form whose pages are all hidden says so, and can be sent or deleted', async () => {
   const rule = { effect: 'SHOW', condition: { scope: '#/properties/name', schema: { const: 'Ana' } } };
   const uiSchema = {

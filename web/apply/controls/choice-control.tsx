@@ -1,6 +1,7 @@
 // Shows choices as checkboxes, radio buttons or a menu. A long list gets an input that searches.
 import { described, GroupedField, HintAndError, LabelledField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
+import { yesNoChoices } from '../model/fields.ts';
 import { isEqual } from '../model/json.ts';
 import type { Choice } from '../model/registers.ts';
 import { useChoices } from '../registers.ts';
@@ -43,13 +44,7 @@ function SingleBox({ field, parts, value, set }: ControlProps) {
 
 function YesNo({ field, parts, value, set }: ControlProps) {
   const { texts } = useForm();
-  const text = (name: string, otherwise: string) =>
-    typeof field.options[name] === 'string' ? String(field.options[name]) : otherwise;
-  const choices = [
-    { value: true, label: text('textForTrue', texts.fields.yes) },
-    { value: false, label: text('textForFalse', texts.fields.no) },
-  ];
-  return <RadioButtons parts={parts} choices={choices} value={value} set={set} />;
+  return <RadioButtons parts={parts} choices={yesNoChoices(field, texts.fields)} value={value} set={set} />;
 }
 
 function LoadedChoice(props: ControlProps) {

@@ -103,7 +103,7 @@ function kindOf(schema: JsonObject, { options, isRequired, hasChoices, asRadio }
   if (schema.format === 'file-urn') return 'file';
   if (has('array')) return hasChoices ? 'checkboxes' : 'list';
   if (has('object')) return 'object';
-  if (has('boolean')) return asRadio || (isRequired && schema.const !== true) ? 'yes-no' : 'checkbox';
+  if (has('boolean')) return asRadio || hasChoices || (isRequired && schema.const !== true) ? 'yes-no' : 'checkbox';
   if (hasChoices) return 'choice';
   if (has('integer') && !has('string')) return 'integer';
   if (has('number') && !has('string')) return 'number';
@@ -127,6 +127,22 @@ function choicesOf(schema: JsonObject): Choice[] {
 }
 
 const isConstant = (schema: unknown) => isObject(schema) && 'const' in schema;
+
+/**
+ * Returns the two choices of a field of the kind `yes-no`. Their labels are the titles or the texts of the definition,
+ * otherwise the given words.
+ */
+export function yesNoChoices({ choices, options }: Field, words: { yes: string; no: string }): Choice[] {
+  const labelOf = (value: boolean, option: unknown, word: string) => {
+    const title = choices.find((choice) => choice.value === value)?.label;
+    // A choice without a title has its value as the label.
+    return (title === String(value) ? undefined : title) ?? textOf(option) ?? word;
+  };
+  return [
+    { value: true, label: labelOf(true, options.textForTrue, words.yes) },
+    { value: false, label: labelOf(false, options.textForFalse, words.no) },
+  ];
+}
 
 function hintOf(schema: JsonObject, options: JsonObject): string | undefined {
   if (schema.format === 'computed') return undefined;

@@ -2,7 +2,7 @@
 
 import { labelOf } from '../controls/choice-control.tsx';
 import { useForm } from '../form-context.ts';
-import type { Field } from '../model/fields.ts';
+import { type Field, yesNoChoices } from '../model/fields.ts';
 import { isEqual, valueAt } from '../model/json.ts';
 import { useChoices } from '../registers.ts';
 
@@ -38,7 +38,8 @@ export function Answers({ fields, change }: AnswersProps) {
 
 export function Answer({ field, given }: { field: Field; given?: unknown }) {
   const { data, registers, texts, language, files } = useForm();
-  const { choices } = useChoices(field, registers);
+  const loaded = useChoices(field, registers).choices;
+  const choices = field.kind === 'yes-no' ? yesNoChoices(field, texts.check) : loaded;
   const value = given ?? valueAt(data, field.path);
   const shown = (one: unknown): string => {
     const choice = choices?.find((candidate) => isEqual(candidate.value, one));

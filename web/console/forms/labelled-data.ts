@@ -18,15 +18,15 @@ interface Definition {
 const deepest = 8;
 
 export function labelledData(data: unknown, { dataSchema, uiSchema }: Definition): Labelled[] {
-  const context = { root: asObject(dataSchema), labels: labelsOf(uiSchema) };
+  const context = { root: asObject(dataSchema), controls: controlsOf(uiSchema) };
   const shown = shownValue(data, context.root, { ...context, scope: '#', depth: 0 });
   return typeof shown === 'string' ? [{ label: 'Data', value: shown }] : shown;
 }
 
 interface Context {
   root: Schema;
-  /** Labels of controls, keyed by scope. */
-  labels: ReadonlyMap<string, string>;
+  /** Controls of the UI schema, keyed by scope. */
+  controls: ReadonlyMap<string, Schema>;
   scope: string;
   depth: number;
 }
@@ -34,8 +34,7 @@ interface Context {
 function shownValue(data: unknown, written: Schema, context: Context): string | Labelled[] {
   const schema = resolved(written, context.root);
   if (data === null || data === undefined || data === '') return 'Not answered';
-  if (typeof data === 'boolean') return data ? 'Yes' : 'No';
-  if (typeof data !== 'object') return optionTitle(data, schema) ?? String(data);
+  if (typeof data !== 'object') return optionTitle(data, schema) ?? plainText(data, context);
   if (context.depth >= deepest) return JSON.stringify(data);
   if (Array.isArray(data)) return listOf(data, asObject(schema.items), context);
   return membersOf(data as Record<string, unknown>, asObject(schema.properties), context);
@@ -54,9 +53,17 @@ function membersOf(data: Record<string, unknown>, properties: Schema, context: C
   return [...known, ...others].map((name) => {
     const scope = `${context.scope}/properties/${name}`;
     const schema = asObject(Object.hasOwn(properties, name) ? properties[name] : undefined);
-    const title = context.labels.get(scope) ?? textOf(resolved(schema, context.root).title) ?? asWords(name);
+    const title =
+      textOf(context.controls.get(scope)?.label) ?? textOf(resolved(schema, context.root).title) ?? asWords(name);
     return { label: title, value: shownValue(data[name], schema, { ...context, scope, depth: context.depth + 1 }) };
   });
+}
+
+/** Returns the text of a value without a title. The options of a control may have texts for true and false. */
+function plainText(data: unknown, { controls, scope }: Context): string {
+  if (typeof data !== 'boolean') return String(data);
+  const { textForTrue, textForFalse } = asObject(controls.get(scope)?.options);
+  return data ? (textOf(textForTrue) ?? 'Yes') : (textOf(textForFalse) ?? 'No');
 }
 
 /** Returns the title of an option. `oneOf` and `anyOf` describe options by `const` and `title`. */
@@ -79,16 +86,15 @@ function resolved(schema: Schema, root: Schema): Schema {
 /** Decodes a name in a JSON pointer (RFC 6901 section 4). */
 const unescaped = (name: string) => name.replaceAll('~1', '/').replaceAll('~0', '~');
 
-function labelsOf(uiSchema: unknown): Map<string, string> {
-  const labels = new Map<string, string>();
+function controlsOf(uiSchema: unknown): Map<string, Schema> {
+  const controls = new Map<string, Schema>();
   const visit = (element: Schema, depth: number) => {
-    if (typeof element.scope === 'string' && typeof element.label === 'string')
-      labels.set(element.scope, element.label);
+    if (typeof element.scope === 'string') controls.set(element.scope, element);
     if (depth < 32 && Array.isArray(element.elements))
       for (const child of element.elements) visit(asObject(child), depth + 1);
   };
   visit(asObject(uiSchema), 0);
-  return labels;
+  return controls;
 }
 
 function asObject(value: unknown): Schema {
