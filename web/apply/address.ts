@@ -35,6 +35,11 @@ export function fragmentOf(hash: string): Fragment {
   };
 }
 
+/** True for a UUID, which every form has as its id. */
+export function isFormId(text: string): boolean {
+  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
+}
+
 export function hashOf({ form, page }: Fragment): string {
   const parameters = new URLSearchParams({
     ...(form !== undefined && { form }),

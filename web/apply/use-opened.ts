@@ -2,6 +2,7 @@
 // deletes the draft, or submits it elsewhere. The browser's buttons Back and Forward therefore show the answers as they
 // were typed.
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { isFormId } from './address.ts';
 import { type Api, ApiProblem, type Definition, type Draft, type FormStatus } from './api.ts';
 import { defaultsOf } from './model/defaults.ts';
 import { isEqual } from './model/json.ts';
@@ -82,6 +83,8 @@ async function openForm(
   id: string,
   setLanguage: (language: Language) => void,
 ): Promise<WithoutDraft | Draft> {
+  // The end of a link may be lost, or a character after the link may have become a part of it.
+  if (!isFormId(id)) return { kind: 'unknown' };
   try {
     const form = await api.status(id);
     if (form.language) setLanguage(form.language);

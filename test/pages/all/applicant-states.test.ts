@@ -430,6 +430,13 @@ describe('a form that cannot be filled in is explained', () => {
     await page.getByRole('link', { name: 'That was too often. Wait 2 minutes' }).waitFor();
   });
 
+  it.each(['', '.', '>'])('with a link that lost its end or has %j after it', async (more) => {
+    const id = more === '' ? scriptedForm.slice(0, -3) : scriptedForm + more;
+    const { page } = await open({ definition: simple }, {}, `#form=${id}`);
+    await page.getByRole('heading', { name: 'We do not know this form' }).waitFor();
+    await page.getByText('It may be old, or part of it may be missing.').waitFor();
+  });
+
   it('closed, with the dates of the next window', async () => {
     const body = { type: 'urn:x:intake-closed', opens: '2027-01-01T12:00:00Z', closes: null };
     const answers = { 'POST forms': { status: 409, body }, 'POST submission': { status: 409, body } };
@@ -846,7 +853,7 @@ it('a name that the service refuses is named at its field on the start page', as
   await page.getByLabel('Your email address').fill('ana@example.org');
   await page.getByLabel('Your name').fill('x'.repeat(300));
   await page.getByRole('button', { name: 'Start now' }).click();
-  await page.getByRole('link', { name: 'Check your answer for “Your name”' }).click();
+  await page.getByRole('link', { name: 'Enter your name in at most 100 characters' }).click();
   await page.locator('#name:focus[aria-invalid=true]').waitFor();
   expect(await faultsOf(page)).toEqual([]);
 });
@@ -917,6 +924,26 @@ describe('a field that searches a long list', () => {
     await expect.poll(() => shownIn(page)).toEqual(['nowhere']);
     await page.getByRole('combobox').fill('canada');
     await expect.poll(() => script.saved).toEqual({ data: { visits: [{ country: 'Canada' }] }, files: {} });
+  });
+
+  it('says when it is left that a text which is not in the list is no answer', async () => {
+    const { page } = await open(
+      { definition: { ...simple, dataSchema: { properties: { country } } } },
+      { bypassCSP: true },
+    );
+    await begin(page);
+    const input = page.getByRole('combobox');
+    const problem = page.getByText('This is not in the list, so it is not saved.');
+    await input.fill('Cana');
+    expect(await problem.count()).toBe(0);
+    await page.keyboard.press('Tab');
+    await problem.waitFor();
+    await page.locator('[role=combobox][aria-invalid=true]').waitFor();
+    expect(await input.getAttribute('aria-describedby')).toContain(await problem.getAttribute('id'));
+    expect(await faultsOf(page)).toEqual([]);
+    await input.fill('Canada');
+    await page.keyboard.press('Tab');
+    await expect.poll(() => problem.count()).toBe(0);
   });
 
   it('shows the answer that another window has saved', async () => {

@@ -14,11 +14,22 @@ export function Combobox({ parts, choices, value, set }: ChoiceProps) {
   const { shown, active, isOpen } = box;
   const optionId = (index: number) => `${parts.id}-option-${index}`;
   const hasList = isOpen && shown.length > 0;
+  const { 'aria-describedby': description, ...invalid } = described({
+    ...parts,
+    hint: parts.hint ?? texts.fields.search,
+  });
+  const problemId = `${parts.id}-not-listed`;
   return (
     <div class="combobox">
+      {box.isNotListed && (
+        <p class="error" id={problemId}>
+          <span class="visually-hidden">{parts.errorPrefix}</span> {texts.fields.notListed}
+        </p>
+      )}
       <input
         id={parts.id}
-        {...described({ ...parts, hint: parts.hint ?? texts.fields.search })}
+        aria-describedby={[box.isNotListed && problemId, description].filter(Boolean).join(' ')}
+        aria-invalid={box.isNotListed || invalid['aria-invalid']}
         type="text"
         role="combobox"
         autocomplete="off"
@@ -101,6 +112,8 @@ function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown
     ...{ shown, active, isOpen, list, choose, type, onKeyDown },
     text: typed ?? choices.find((choice) => isEqual(choice.value, value))?.label ?? '',
     isTyping: typed !== undefined,
+    /** True after a text was left in the input that is not an answer. Nothing is stored for it. */
+    isNotListed: !isOpen && typed !== undefined && typed.trim() !== '' && answerOf(typed) === undefined,
     open: () => setOpen(true),
     close: () => setOpen(false),
   };

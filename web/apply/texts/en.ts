@@ -31,6 +31,7 @@ export const english = {
     again: 'If you have started a form before, use the link in the email that we sent you then.',
     noEmail: 'Enter your email address',
     badEmail: 'Enter an email address in the right form, like name@example.com',
+    badName: 'Enter your name in at most 100 characters, without a web address. Put a space after each full stop',
   },
   steps: {
     label: 'Steps of this form',
@@ -158,6 +159,7 @@ export const english = {
     search: 'Type to search, then choose from the list',
     found: (count: number) => (count === 1 ? '1 answer found' : `${count} answers found`),
     noneFound: 'No answer found',
+    notListed: 'This is not in the list, so it is not saved. Choose an answer from the list.',
     unavailable: 'The list of answers could not be loaded.',
     notShown: 'This part of the form cannot be shown.',
     computed: 'There is nothing to fill in here.',

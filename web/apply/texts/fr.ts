@@ -32,6 +32,7 @@ export const french: EnglishTexts = {
     again: 'Avez-vous déjà commencé? Ouvrez le lien du courriel que vous avez reçu ce jour-là.',
     noEmail: 'Entrez votre adresse courriel',
     badEmail: 'Entrez une adresse courriel valable, comme nom@exemple.com',
+    badName: 'Entrez votre nom en 100 caractères au plus, sans adresse web. Mettez une espace après chaque point',
   },
   steps: {
     label: 'Étapes de ce formulaire',
@@ -164,6 +165,7 @@ export const french: EnglishTexts = {
     search: 'Écrivez pour chercher, puis choisissez dans la liste',
     found: (count) => (count < 2 ? `${count} réponse trouvée` : `${count} réponses trouvées`),
     noneFound: 'Aucune réponse trouvée',
+    notListed: 'Cela n’est pas dans la liste et n’est donc pas enregistré. Choisissez une réponse de la liste.',
     unavailable: 'La liste des réponses n’a pas pu être chargée.',
     notShown: 'Cette partie du formulaire ne peut pas être affichée.',
     computed: 'Il n’y a rien à remplir ici.',

@@ -44,7 +44,7 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
       const isAbout = (pointer: string) =>
         cause instanceof ApiProblem && cause.errors.some((found) => found.pointer === pointer);
       if (isAbout('/email')) fail(texts.start.badEmail, 'email');
-      else if (isAbout('/name')) fail(texts.errors.other(texts.start.name), 'name');
+      else if (isAbout('/name')) fail(texts.start.badName, 'name');
       else fail(problemText(cause, texts, texts.states.tooMany));
     }
     setBusy(false);
