@@ -1,7 +1,14 @@
 // Tests the validation and normalisation of redirect URIs.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseRedirectUri, redirectUriRules, redirectUriSchema, rootsOf } from './redirect-uri.ts';
+import {
+  allowedRedirectUris,
+  parseRedirectUri,
+  redirectUriLimits,
+  redirectUriRules,
+  redirectUriSchema,
+  rootsOf,
+} from './redirect-uri.ts';
 
 const strict = { allowInsecure: false, allowWildcardPaths: false };
 const lenient = { allowInsecure: true, allowWildcardPaths: true };
@@ -230,6 +237,23 @@ describe('a redirect URI', () => {
       }),
       { numRuns: 500 },
     );
+  });
+});
+
+describe('the redirect URIs of a client', () => {
+  it.each([
+    ['none', [], 0],
+    ['100 short ones', Array(100).fill('https://a/'), 100],
+    ['101 short ones', Array(101).fill('https://a/'), 100],
+    ['16,384 characters together', ['x'.repeat(8_192), 'x'.repeat(8_192)], 2],
+    ['16,385 characters together', ['x'.repeat(8_192), 'x'.repeat(8_193)], 1],
+    ['a first one that is too long alone', ['x'.repeat(16_385), 'x'], 0],
+  ])('are allowed up to 100, and up to 16,384 characters: %s', (_what, uris, allowed) => {
+    expect(allowedRedirectUris(uris)).toBe(allowed);
+  });
+
+  it('have limits that are named to the person who registers the client', () => {
+    expect(redirectUriLimits).toBe('at most 100 redirect URIs of 16384 characters together');
   });
 });
 

@@ -7,7 +7,7 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { serveUpgrades } from '../../service/http/upgrades.ts';
-import { cut, ignore, keepOpen } from './client-socket.ts';
+import { cut, endSoon, ignore, keepOpen } from './client-socket.ts';
 import { noticeLeaving, openTunnel } from './tunnel.ts';
 
 beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
@@ -186,6 +186,22 @@ describe('a client that ends its connection during the handshake', () => {
     expect([ofClient.destroyed, vi.getTimerCount()]).toEqual([false, 0]);
   });
 
+  it('has two seconds for the closing handshake if the tunnel opens later', async () => {
+    const { client, ofClient, upstream, ofUpstream, request, open } = upgrading();
+    for (const end of [client, upstream]) receiver(end);
+    const stop = noticeLeaving(request);
+    client.end();
+    await turn();
+    stop();
+    open();
+    await turn();
+    vi.advanceTimersByTime(1_999);
+    expect([ofClient.destroyed, ofUpstream.destroyed]).toEqual([false, false]);
+    vi.advanceTimersByTime(1);
+    await turn();
+    expect([ofClient.destroyed, ofUpstream.destroyed]).toEqual([true, true]);
+  });
+
   it('is noticed over a network connection, too', async () => {
     const server = createServer();
     onTestFinished(() => void server.close());
@@ -287,6 +303,42 @@ describe('the connection of a client', () => {
       });
     });
     expect(isDestroyed).toBe(false);
+  });
+
+  /** Returns a response that has begun over a real connection, and its client, which does not read yet. */
+  async function begun() {
+    const server = createServer();
+    onTestFinished(() => void server.close());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    client.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    const [, response]: HttpResponse[] = await once(server, 'request');
+    response?.write('some');
+    return { client, response: response as HttpResponse };
+  }
+
+  it('carries the end of a response that ends soon, and leaves no timer behind', async () => {
+    const { client, response } = await begun();
+    const received = receiver(client);
+    endSoon(response);
+    expect(vi.getTimerCount()).toBe(1);
+    await Promise.all([once(client, 'end'), once(response, 'close')]);
+    expect(received.text).toMatch(/\r\n0\r\n\r\n$/);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('is reset if the client does not read the end of the response within two seconds', async () => {
+    const { client, response } = await begun();
+    // The kernel cannot take so much data from the response while the client does not read.
+    response.write(Buffer.alloc(64 * 1024 * 1024));
+    endSoon(response);
+    await turn();
+    vi.advanceTimersByTime(1_999);
+    expect(response.destroyed).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(response.destroyed).toBe(true);
+    client.resume();
+    expect(await once(client, 'error')).toMatchObject([{ code: 'ECONNRESET' }]);
   });
 
   it('needs no reset if it is already gone: only the response is destroyed', () => {
