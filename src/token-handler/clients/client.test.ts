@@ -113,6 +113,11 @@ describe('a client', () => {
       { failureRedirectUrl: `/${'a'.repeat(2_000)}` },
       'failureRedirectUrl',
     ],
+    [
+      'a callback address of more than 2,000 characters',
+      { authCallbackUrl: 'https://permits.example.org/'.padEnd(2_001, 'x') },
+      'authCallbackUrl',
+    ],
     ['an identity provider hint of more than 200 characters', { idpHint: 'a'.repeat(201) }, 'idpHint'],
     ['scopes of more than 2,000 characters', { scope: ['a'.repeat(1_000), 'b'.repeat(1_000)] }, 'scope'],
     ['a landing address with a space', { successRedirectUrl: '/a b' }, 'successRedirectUrl'],
@@ -218,6 +223,19 @@ describe('a client', () => {
     });
     const filling = [...long.slice(0, 8), 'https://permits.example.org/'.padEnd(384, 'x')];
     expect(read({ redirectUris: filling })).toMatchObject({ client: { redirectUris: filling }, leftOut: [] });
+  });
+
+  it('may have addresses, and scopes together, of 2,000 characters, and a hint of 200', () => {
+    const entry = {
+      successRedirectUrl: `/${'a'.repeat(1_999)}`,
+      failureRedirectUrl: `/${'b'.repeat(1_999)}`,
+      authCallbackUrl: 'https://permits.example.org/'.padEnd(2_000, 'x'),
+      idpHint: 'a'.repeat(200),
+    };
+    expect(read(entry).client).toMatchObject(entry);
+    const scope = ['openid', 'a'.repeat(1_000), 'b'.repeat(992)];
+    expect(read({ scope }).client).toMatchObject({ scope });
+    expect(fieldsOf({ scope: [...scope.slice(0, 2), 'b'.repeat(993)] })).toEqual(['scope']);
   });
 
   it('may have its scopes in one text', () => {
