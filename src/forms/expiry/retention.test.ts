@@ -103,9 +103,43 @@ describe('a definition that cannot be read', () => {
   });
 
   it('is unreadable if the service fails for every definition', async () => {
-    const read = readerOf({ tenant: new PlatformError('configuration', 'failed', { upstreamStatus: 500 }) });
+    const error = new PlatformError('configuration', 'failed', { upstreamStatus: 500 });
+    const read = readerOf({ tenant: error });
     const { skipped } = await read([key('permit'), key('licence')]);
-    expect(skipped.map(({ reason }) => reason)).toEqual(['unreadable', 'unreadable']);
+    expect(skipped).toEqual([
+      { ...key('permit'), reason: 'unreadable', error },
+      { ...key('licence'), reason: 'unreadable', error },
+    ]);
+  });
+
+  it('is a failure of its tenant if the service could read another definition, even an invalid one', async () => {
+    const error = new PlatformError('configuration', 'failed', { upstreamStatus: 500 });
+    const read = readerOf({ tenant: { wrong: { retention: { lockAfter: 'P1Y' } } }, lost: error });
+    const { skipped } = await read([key('wrong'), key('permit', 'lost')]);
+    expect(skipped.map(({ reason }) => reason)).toEqual(['invalid', 'failing']);
+  });
+
+  it('because another service fails is unreadable, not a failure of its tenant', async () => {
+    const error = new PlatformError('access', 'failed', { upstreamStatus: 500 });
+    const { skipped } = await readerOf({ tenant: {}, lost: error })([key('permit'), key('permit', 'lost')]);
+    expect(skipped).toEqual([{ ...key('permit', 'lost'), reason: 'unreadable', error }]);
+  });
+
+  it('is not read again after a pause unless an open circuit prevented the read', async () => {
+    let reads = 0;
+    const read = createRetentionReader({
+      defaults,
+      // The test would time out if the reader paused.
+      pause: 2 ** 31 - 1,
+      configuration: {
+        async activeOrLatest() {
+          reads += 1;
+          throw new PlatformError('configuration', 'timeout');
+        },
+      },
+    });
+    expect((await read([key('permit')])).skipped).toMatchObject([{ reason: 'unreadable' }]);
+    expect(reads).toBe(1);
   });
 
   it('is read after a pause if only the open circuit prevented it, so that other tenants’ forms expire', async () => {
