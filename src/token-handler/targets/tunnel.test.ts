@@ -186,6 +186,18 @@ describe('a client that ends its connection during the handshake', () => {
     expect([ofClient.destroyed, vi.getTimerCount()]).toEqual([false, 0]);
   });
 
+  it('leaves no timer behind if its connection closes in that time', async () => {
+    const { client, ofClient, request } = upgrading();
+    receiver(client);
+    noticeLeaving(request);
+    client.end();
+    await turn();
+    expect(vi.getTimerCount()).toBe(1);
+    ofClient.destroy();
+    await turn();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('has two seconds for the closing handshake if the tunnel opens later', async () => {
     const { client, ofClient, upstream, ofUpstream, request, open } = upgrading();
     for (const end of [client, upstream]) receiver(end);
@@ -238,8 +250,10 @@ describe('a client that ends its connection during the handshake', () => {
     const { client, ofClient, request, upstream, open } = upgrading();
     receiver(client);
     receiver(upstream);
+    const listeners = () => ['readable', 'end', 'close'].map((name) => ofClient.listenerCount(name));
+    const before = listeners();
     noticeLeaving(request)();
-    expect(['readable', 'end'].map((name) => ofClient.listenerCount(name))).toEqual([0, 0]);
+    expect(listeners()).toEqual(before);
     open();
     client.end();
     await turn();
