@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Answer, createSystemLookups } from '../../../test/support/system-lookups.ts';
-import { createHostLookups } from '../../service/http/host-lookups.ts';
+import { createHostLookups, lookupShares } from '../../service/http/host-lookups.ts';
 import { createConnections, type Lease } from './connections.ts';
 
 let servers: Server[];
@@ -100,6 +100,25 @@ describe('an upstream whose name servers do not respond', () => {
     expect(await get('well.example', 'city')).toBe('127.0.0.1');
     system.endAll();
     expect(await Promise.all(requests)).toEqual(['ENOTFOUND', '127.0.0.1']);
+  });
+});
+
+describe('the hosts of one tenant', () => {
+  it('wait in a limited queue for their lookup by the system; the refusals of further hosts are counted', async () => {
+    const refusals: string[] = [];
+    const limits = { perUpstream: 8, personShare: 100, tenantShare: 100 };
+    const connections = createConnections({ ...limits, onRefused: (reason) => refusals.push(reason) });
+    onTestFinished(() => connections.close());
+    const requests = Array.from({ length: 110 }, async (_, nth) => {
+      // A name whose first label has more than 63 characters. The system refuses it without asking a name server.
+      const origin = `http://${'a'.repeat(64)}${nth}.example`;
+      const lease = await connections.share(origin, { tenant: 'town', member: 'ada' }, waiter);
+      return codeOf(lease.dispatcher.request({ path: '/', method: 'GET' }).then(({ body }) => body.text()));
+    });
+    const codes = await Promise.all(requests);
+    const refused = 110 - 100 - Math.ceil(lookupShares.upstreams / 3);
+    expect(codes.filter((code) => code === 'busy')).toHaveLength(refused);
+    expect(refusals).toEqual(Array(refused).fill('lookup'));
   });
 });
 

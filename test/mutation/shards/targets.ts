@@ -37,7 +37,11 @@ export const targetShards: Readonly<Record<string, Shard>> = {
   },
   connections: {
     modules: [`${targets}/connections.ts`, `${targets}/connection-lease.ts`, `${targets}/connection-limits.ts`],
-    tests: [`${targets}/connection-shares.test.ts`, `${targets}/connection-lease.test.ts`],
+    tests: [
+      `${targets}/connection-shares.test.ts`,
+      `${targets}/connection-lease.test.ts`,
+      `${targets}/upstream-lookups.test.ts`,
+    ],
   },
   handler: {
     modules: [`${targets}/handler.ts`],
