@@ -59,7 +59,10 @@ beforeEach(async () => {
       list: async (tenant) => own(tenant),
       find: async (tenant, id) => own(tenant).find((client) => client.id === id),
     },
-    registrations: { summaries: async ({ id }) => new Map(id === demo.id ? [['web', summary]] : []) },
+    registrations: {
+      summaries: async ({ id }, clients) =>
+        new Map(id === demo.id && clients.includes('web') ? [['web', summary]] : []),
+    },
     leftovers: { list: async (id, client) => (id === demo.id && client === 'web' ? [leftover] : []) },
     registrar: { register: (given) => record('register', given), update: (given) => record('update', given) },
     provided: { register: (given) => record('provide', given) },
