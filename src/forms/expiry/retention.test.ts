@@ -142,12 +142,16 @@ describe('a definition that cannot be read', () => {
     expect(reads).toBe(1);
   });
 
-  it('is read after a pause if only the open circuit prevented it, so that other tenants’ forms expire', async () => {
+  const keysOf = (tenantId: string, count: number) =>
+    Array.from({ length: count }, (_, nth) => key(`form-${nth}`, tenantId));
+
+  /** Creates a reader with a real circuit breaker, which opens because the tenant `hanging` fails. */
+  function readerWithCircuit(times: { resetMs?: number; pause?: number } = {}) {
     const metrics = createPlatformMetrics(createMetrics());
-    const circuit = createCircuit({ service: 'configuration', metrics, log: captureLog().log, resetMs: 50 });
-    const read = createRetentionReader({
+    const circuit = createCircuit({ ...times, service: 'configuration', metrics, log: captureLog().log });
+    return createRetentionReader({
+      ...times,
       defaults,
-      pause: 100,
       configuration: {
         activeOrLatest: (_namespace, _name, { tenantId }) =>
           circuit.run(async () => {
@@ -156,11 +160,18 @@ describe('a definition that cannot be read', () => {
           }),
       },
     });
-    const keysOf = (tenantId: string, count: number) =>
-      Array.from({ length: count }, (_, nth) => key(`form-${nth}`, tenantId));
+  }
+
+  it('is read after a pause if only the open circuit prevented it, so that other tenants’ forms expire', async () => {
+    const read = readerWithCircuit({ resetMs: 50, pause: 100 });
     const { policies, skipped } = await read([...keysOf('hanging', 80), ...keysOf('tenant', 200)]);
     expect(policies).toHaveLength(200);
     expect(skipped).toHaveLength(80);
+  });
+
+  it('is read after a pause that by default lasts until the circuit lets a read through', async () => {
+    const { policies } = await readerWithCircuit()([...keysOf('hanging', 8), ...keysOf('tenant', 1)]);
+    expect(policies).toEqual([{ ...key('form-0', 'tenant'), retention: defaults }]);
   });
 });
 
