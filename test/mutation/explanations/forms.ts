@@ -31,6 +31,35 @@ export const forms: readonly Explanation[] = [
     why: 'one more round reads no keys.',
   },
   {
+    file: 'src/forms/expiry/retention.ts',
+    text: 'if (first) await readAll([first], found);',
+    changes: [['first', 'true']],
+    kind: 'equivalent',
+    why: 'the list of prevented reads is not empty here; the check satisfies the type checker.',
+  },
+  {
+    file: 'src/forms/expiry/retention.ts',
+    text: "const found = new Map<DefinitionKey, Found>(keys.map((key) => [key, { ...key, reason: 'unreadable' }]));",
+    changes: [
+      ["{ ...key, reason: 'unreadable' }", '{}'],
+      ["'unreadable'", '""'],
+    ],
+    kind: 'equivalent',
+    why: 'the read of each key replaces this value, which only sets the order of the keys.',
+  },
+  {
+    file: 'src/forms/expiry/retention.ts',
+    text: "'error' in result && result.error instanceof PlatformError && result.error.kind === 'open';",
+    changes: [
+      [
+        "'error' in result && result.error instanceof PlatformError",
+        "'error' in result || result.error instanceof PlatformError",
+      ],
+    ],
+    kind: 'equivalent',
+    why: 'no other error of a read has the kind `open`; the check satisfies the type checker.',
+  },
+  {
     file: 'src/forms/expiry/dates.ts',
     text: 'let defaults = { read: Number.NEGATIVE_INFINITY, retention: Promise.resolve(initial) };',
     changes: [['{ read: Number.NEGATIVE_INFINITY, retention: Promise.resolve(initial) }', '{}']],
