@@ -235,7 +235,8 @@ describe('a client', () => {
     expect(read(entry).client).toMatchObject(entry);
     const scope = ['openid', 'a'.repeat(1_000), 'b'.repeat(992)];
     expect(read({ scope }).client).toMatchObject({ scope });
-    expect(fieldsOf({ scope: [...scope.slice(0, 2), 'b'.repeat(993)] })).toEqual(['scope']);
+    const { problems } = read({ scope: [...scope.slice(0, 2), 'b'.repeat(993)] });
+    expect(problems).toEqual([{ field: 'scope', detail: 'must have at most 2000 characters' }]);
   });
 
   it('may have its scopes in one text', () => {
