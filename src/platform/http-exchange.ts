@@ -2,7 +2,7 @@
 // never retried. A redirect is never followed, because that would send the token to another address.
 import { type Dispatcher, errors } from 'undici';
 import type { HttpAgent } from './http-agent.ts';
-import { PlatformError } from './platform-error.ts';
+import { oversized, PlatformError } from './platform-error.ts';
 
 export interface Exchange {
   service: string;
@@ -40,7 +40,7 @@ export async function exchange(agent: HttpAgent, request: Exchange): Promise<Raw
     return { status: response.statusCode, text: await response.body.text() };
   } catch (error) {
     if (signal.aborted) throw new PlatformError(service, 'timeout');
-    const reason = error instanceof errors.ResponseExceededMaxSizeError ? 'oversized' : 'truncated';
+    const reason = error instanceof errors.ResponseExceededMaxSizeError ? oversized : 'truncated';
     throw new PlatformError(service, 'failed', { reason });
   }
 }

@@ -5,7 +5,7 @@ import { parseJson } from '../service/json-parser.ts';
 import { hasMoreValues } from '../service/json-size.ts';
 import { exceedsMemory } from './document-budget.ts';
 import type { RawResponse } from './http-exchange.ts';
-import { PlatformError } from './platform-error.ts';
+import { oversized, PlatformError } from './platform-error.ts';
 
 /**
  * Returns the value of a 2xx response. If JSON is expected, an empty body is parsed as undefined. Throws PlatformError
@@ -17,7 +17,7 @@ export function parseResponse<T>(
   expected: { answer: z.ZodType<T>; text?: boolean | undefined; mostValues?: number | undefined },
 ): T {
   if (exceedsMemory(text) || hasMoreValues(text, expected.mostValues ?? Number.POSITIVE_INFINITY))
-    throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'oversized' });
+    throw new PlatformError(service, 'failed', { upstreamStatus, reason: oversized });
   const value = expected.text ? text : jsonOf(text);
   // The error has no cause, because the JSON parser's message quotes the response.
   if (value === notJson) throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'malformed JSON' });
