@@ -64,8 +64,8 @@ it('A register that takes much memory is read until the budget of its tenant is 
   const replica = await backend.start({ clock: () => now });
   const answers: Answered[] = [];
   await replica.request('POST', '', { body: { name, description: '', entries: [] } });
-  await backend.configuration.replace('data-register', name, Array(300_000).fill({}), place);
-  for (let nth = 0; nth < 12 && answers.at(-1)?.status !== 503; nth += 1)
+  await backend.configuration.replace('data-register', name, Array(95_000).fill({}), place);
+  for (let nth = 0; nth < 60 && answers.at(-1)?.status !== 503; nth += 1)
     answers.push(await replica.request('GET', `${pathOf(name)}/entries`));
   expect(answers[0]?.status).toBe(200);
   expect(answers.at(-1)).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:busy' } });

@@ -214,7 +214,7 @@ describe('a registration', () => {
   it('deletes the client that it could not store as soon as the database works again', async () => {
     const clients = access.registeredClients();
     await refuseInserts('NOT DEFERRABLE INITIALLY IMMEDIATE');
-    await handler.rows('ALTER TABLE client_deletions RENAME TO client_deletions_away');
+    await refuseInserts('NOT DEFERRABLE INITIALLY IMMEDIATE', 'client_deletions');
     expect((await handler.register('permits-web')).status).toBe(500);
     expect(access.registeredClients()).toHaveLength(2);
     await repairDatabase();
@@ -380,15 +380,15 @@ describe('a leftover', () => {
 
 /** Undoes a test's changes to the database. Runs after each test too, so that a failed test does not break others. */
 async function repairDatabase(): Promise<void> {
-  await handler.rows('DROP TRIGGER IF EXISTS refuse ON client_registrations');
-  for (const table of ['registration_attempts', 'client_deletions'])
-    await handler.rows(`ALTER TABLE IF EXISTS ${table}_away RENAME TO ${table}`);
+  for (const table of ['client_registrations', 'client_deletions'])
+    await handler.rows(`DROP TRIGGER IF EXISTS refuse ON ${table}`);
+  await handler.rows('ALTER TABLE IF EXISTS registration_attempts_away RENAME TO registration_attempts');
 }
 
-async function refuseInserts(when: string): Promise<void> {
+async function refuseInserts(when: string, table = 'client_registrations'): Promise<void> {
   await handler.rows(`
     CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused by the test'; END $$;
-    CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON client_registrations ${when}
+    CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON ${table} ${when}
       FOR EACH ROW EXECUTE FUNCTION refuse()`);
 }
 
