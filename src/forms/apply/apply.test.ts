@@ -367,7 +367,7 @@ it('a definition is parsed once for the page, and again after a change', async (
   const define = (title: string) =>
     apply.forms.define({
       ...{ id: 'large', name: 'Large', anonymousApply: true },
-      dataSchema: { title, examples: Array(150_000).fill({}) },
+      dataSchema: { title, examples: Array(90_000).fill({}) },
     });
   await define('First title');
   const first = await read();
