@@ -168,6 +168,8 @@ export const slowFiles = [
   'src/platform/registration.test.ts',
   'test/faults/dropped-connections.test.ts',
   'src/token-handler/sessions/outage.test.ts',
+  'src/token-handler/sessions/limit.test.ts',
+  'reconciler/backlogs.test.ts',
 ];
 
 /** Returns the files that this run leaves out, and prints how many. `args` are the arguments after `vitest run`. */
