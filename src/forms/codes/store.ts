@@ -46,7 +46,7 @@ export function createCodeStore(pool: SharedPool) {
   function exclusively<T>(keys: BudgetKeys, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     return pool.transaction(claimOf(keys), async (client) => {
       for (const key of lockKeys(keys)) await client.query('SELECT pg_advisory_xact_lock($1)', [key]);
-      await client.query(keepFormSql, [keys.formId]);
+      await keepForm(client, keys.formId);
       return work(client);
     });
   }
@@ -62,7 +62,7 @@ export function createCodeStore(pool: SharedPool) {
       const { formId, codeHash, issuer, subject, now } = attempt;
       const until = new Date(now.getTime() + readSession);
       return pool.transaction(claimOf(attempt), async (client) => {
-        await client.query(keepFormSql, [formId]);
+        await keepForm(client, formId);
         const values = [id, formId, codeHash, issuer, subject, until, now];
         const { rows } = await client.query<{ mine: boolean }>(rightSql, values);
         return rows[0]?.mine ?? false;
@@ -143,7 +143,7 @@ async function reserveAttempt(client: pg.PoolClient, attempt: CodeAttempt): Prom
   }
   const inserted = await client.query<{ id: string }>(
     `INSERT INTO code_attempts (form_id, address_hash, code_hash, issuer, subject, attempted)
-    SELECT id, $2, $3, $4, $5, $6 FROM forms WHERE id = $1 RETURNING id`,
+    VALUES ($1, $2, $3, $4, $5, $6) RETURNING id`,
     [formId, addressHash, codeHash, issuer, subject, now],
   );
   await client.query(sweepSql('code_attempts', 'attempted'), [anHourAgo]);
@@ -189,28 +189,30 @@ async function reserveSend(client: pg.PoolClient, { formId, addressHash }: Budge
   const waitMs = Math.max(sendWait(times('of_form'), now), sendWait(times('of_address'), now));
   if (waitMs > 0) return { waitMs };
   const inserted = await client.query<{ id: string }>(
-    'INSERT INTO code_sends (form_id, address_hash, sent) SELECT id, $2, $3 FROM forms WHERE id = $1 RETURNING id',
+    'INSERT INTO code_sends (form_id, address_hash, sent) VALUES ($1, $2, $3) RETURNING id',
     [formId, addressHash, now],
   );
   await client.query(sweepSql('code_sends', 'sent'), [before(now, hour)]);
   return { id: idOf(inserted) };
 }
 
-/**
- * Returns the id of the inserted row. Throws Problem `gone` if no row was inserted, because the form was deleted after
- * it was read.
- */
+/** Returns the id of the only inserted row. */
 function idOf({ rows }: pg.QueryResult<{ id: string }>): string {
-  if (!rows[0]) throw new Problem('gone', 'The form was deleted.');
-  return rows[0].id;
+  return rows.map(({ id }) => id).join();
 }
 
 function before(moment: Date, milliseconds: number): Date {
   return new Date(moment.getTime() - milliseconds);
 }
 
-/** Locks the form's row. Until the transaction ends, the form can be saved but not deleted. */
-const keepFormSql = 'SELECT FROM forms WHERE id = $1 FOR KEY SHARE';
+/**
+ * Locks the form's row. Until the transaction ends, the form can be saved but not deleted. Throws Problem `gone` if the
+ * form was deleted after it was read.
+ */
+async function keepForm(client: pg.PoolClient, formId: string): Promise<void> {
+  const { rowCount } = await client.query('SELECT FROM forms WHERE id = $1 FOR KEY SHARE', [formId]);
+  if (rowCount === 0) throw new Problem('gone', 'The form was deleted.');
+}
 
 /**
  * $1 form id, $2 address hash, $3 an hour ago, $4 code hash, $5 issuer, $6 subject, $7 a minute ago. Unfinished
@@ -234,7 +236,7 @@ WITH settled AS (
   DELETE FROM code_attempts WHERE id = $1
 ), opened AS (
   INSERT INTO used_codes (form_id, code_hash, issuer, subject, session_until)
-  SELECT id, $3, $4, $5, $6 FROM forms WHERE id = $2
+  VALUES ($2, $3, $4, $5, $6)
   ON CONFLICT (form_id, code_hash) DO NOTHING
   RETURNING true AS mine
 )
