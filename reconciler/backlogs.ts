@@ -1,16 +1,19 @@
 // Keeps a tenant with very many due forms from delaying the expiry of other tenants' forms. The rate of the expiry is
 // limited, so the forms of such a tenant can take hours. A run therefore processes the forms of all other tenants
-// first, and then a share of each such tenant in turn.
+// first, and then some forms of each such tenant in turn.
 import type { Policy } from '../src/forms/expiry/expiry.ts';
 import { type Position, type Stage, stages } from '../src/forms/expiry/store.ts';
 import type { ExpiryOutcome, PacedOptions } from './expiry-options.ts';
 import { createFailures, inChunks, policiesOf, takeNext } from './stages.ts';
 
 /**
- * A tenant has a backlog if it has more due forms than this in one stage. It is also the number of forms of such a
- * tenant that are processed in turn: while requests are served, this takes ten seconds.
+ * A tenant has a backlog if one stage has to scan more of its forms than this. It is also the number of forms that are
+ * scanned for such a tenant before it is the turn of the next one. While requests are served, 10,000 changes take ten
+ * seconds.
  */
 const share = 10_000;
+/** Maximum number of tenants that the log names. */
+const mostNamed = 10;
 
 export interface Tenants {
   /** The policies of all tenants without a backlog. */
@@ -19,20 +22,31 @@ export interface Tenants {
   backlogs: Policy[][];
 }
 
-/** Finds the tenants that have a backlog. */
-export async function splitByBacklog(all: readonly Policy[], { pool, store, clock }: PacedOptions): Promise<Tenants> {
-  const large = new Map<string, Policy[]>();
-  for (const stage of stages) {
-    const due = new Map<string, number>();
-    for (const policies of inChunks(policiesOf(stage, all)))
-      for (const { tenantId, count } of await store.countByTenant(pool, stage, {
-        ...{ policies, now: clock(), most: share + 1 },
-      }))
-        due.set(tenantId, (due.get(tenantId) ?? 0) + count);
-    for (const [tenantId, count] of due) if (count > share) large.set(tenantId, []);
+/** Finds the tenants that have a backlog, and logs their number and some of them. */
+export async function splitByBacklog(all: readonly Policy[], options: PacedOptions): Promise<Tenants> {
+  const large = new Set<string>();
+  for (const stage of stages)
+    for (const [tenantId, count] of await countScanned(stage, all, options)) if (count > share) large.add(tenantId);
+  if (large.size > 0)
+    options.log.info(
+      { count: large.size, tenants: [...large].slice(0, mostNamed) },
+      'tenants with very many due forms',
+    );
+  const isLarge = ({ tenantId }: Policy) => large.has(tenantId);
+  return {
+    ordinary: all.filter((policy) => !isLarge(policy)),
+    backlogs: [...Map.groupBy(all.filter(isLarge), ({ tenantId }) => tenantId).values()],
+  };
+}
+
+/** Returns how many forms of each tenant the stage has to scan. Large numbers are not exact. */
+async function countScanned(stage: Stage, all: readonly Policy[], { pool, store, clock }: PacedOptions) {
+  const counts = new Map<string, number>();
+  for (const policies of inChunks(policiesOf(stage, all))) {
+    const found = await store.countByTenant(pool, stage, { policies, now: clock(), most: share + 1 });
+    for (const { tenantId, count } of found) counts.set(tenantId, (counts.get(tenantId) ?? 0) + count);
   }
-  const ordinary = all.filter((policy) => !large.get(policy.tenantId)?.push(policy));
-  return { ordinary, backlogs: [...large.values()] };
+  return counts;
 }
 
 /** A stage for some definitions of a tenant. */
@@ -49,22 +63,22 @@ export async function walkBacklogs(
 ): Promise<void> {
   const failed = createFailures();
   let open = backlogs.map(partsOf);
+  options.progress.begin('backlogs', undefined);
   while (open.length > 0 && !options.signal.aborted) {
     for (const parts of open) await takeShare(parts);
     open = open.filter((parts) => parts.length > 0);
   }
+  options.progress.end();
   failed.throwFirst();
 
   /** Processes forms of one tenant, and removes the finished parts. */
   async function takeShare(parts: Part[]): Promise<void> {
-    options.progress.begin(parts[0]?.stage ?? '', undefined);
     for (let left = share; left > 0 && parts[0] && !options.signal.aborted; ) {
       const { walked, next } = await takeNext({ ...parts[0], most: left }, { options, outcome, failed });
       left -= Math.max(walked, 1);
       if (next) parts[0].position = next;
       else parts.shift();
     }
-    options.progress.end();
   }
 }
 
