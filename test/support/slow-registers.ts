@@ -1,5 +1,5 @@
-// A scripted configuration service with the definitions of many registers, which responds to each read of their entries
-// a little later. So it does to each page of its form definitions, whose list never ends. It contains nothing else.
+// A scripted configuration service with the definitions of many registers, and with an endless list of form
+// definitions. It delays each response with entries of a register, and each page of that list. It contains nothing else.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newDefinition } from '../../src/forms/registers/register.ts';
 import { startTestAccess, testServiceSecret } from './access.ts';

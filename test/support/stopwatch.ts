@@ -42,7 +42,8 @@ export function cpuOf(work: () => void): number {
   return (user + system) / 1_000;
 }
 
-export interface Turns {
+export interface Turns<T> {
+  result: T;
   /** The longest CPU time in milliseconds that this thread took between two timers. */
   longest: number;
   /** How often a timer ran. */
@@ -53,21 +54,22 @@ export interface Turns {
  * Runs `work`, and measures for how long it keeps the event loop of this thread from running timers. Counts CPU time,
  * so that a busy machine does not make a block seem longer.
  */
-export async function turnsOf(work: () => Promise<unknown>): Promise<Turns> {
-  const turns: Turns = { longest: 0, count: 0 };
+export async function turnsOf<T>(work: () => Promise<T>): Promise<Turns<T>> {
+  let longest = 0;
+  let count = 0;
   let last = process.threadCpuUsage();
-  const count = () => {
+  const endTurn = () => {
     const { user, system } = process.threadCpuUsage(last);
-    turns.longest = Math.max(turns.longest, (user + system) / 1_000);
-    turns.count += 1;
+    longest = Math.max(longest, (user + system) / 1_000);
+    count += 1;
     last = process.threadCpuUsage();
   };
-  const timer = setInterval(count, 1);
+  const timer = setInterval(endTurn, 1);
   try {
-    await work();
+    const result = await work();
+    endTurn();
+    return { result, longest, count };
   } finally {
     clearInterval(timer);
-    count();
   }
-  return turns;
 }

@@ -3,7 +3,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { draft, type FormProcess, type FormWorld, startFormWorld } from '../../../test/support/form-world.ts';
 import { anonymous, permit } from '../../../test/support/forms.ts';
 
-const count = 20;
+/** Together, the definitions would take about 600 MiB of memory. */
+const count = 60;
 let world: FormWorld;
 let forms: FormProcess;
 beforeAll(async () => {

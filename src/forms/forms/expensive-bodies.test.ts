@@ -52,6 +52,15 @@ describe('a body of a megabyte', () => {
   });
 });
 
+it('a save with more than 200,000 JSON values is refused with the reason', async () => {
+  const body = { data: { list: Array(200_000).fill(0) }, files: {} };
+  const answered = await forms.ask('PUT', `/${draftId}/data`, { as: 'intake', body });
+  expect(answered).toMatchObject({
+    status: 400,
+    body: { errors: [{ pointer: '', detail: 'has more than 200000 JSON values' }] },
+  });
+});
+
 describe('form data with many invalid fields', () => {
   const id = 'many';
   const dataSchema = { properties: { list: { items: { type: 'number', enum: [1], not: { const: '' } } } } };
