@@ -110,9 +110,9 @@ export interface ConfigurationOptions {
   log: Logger;
 }
 
-/** A response has as many values as `most` of a tenant's documents may have. Default: 1. Core has no such limit. */
+/** `copies` (1 by default): the response may have the JSON values of so many documents. Core has no such limit. */
 type Operation<T> = Pick<PlatformRequest<T>, 'operation' | 'answer'> &
-  Partial<Pick<PlatformRequest<T>, 'method' | 'body' | 'idempotent' | 'notFound'>> & { query?: Query; most?: number };
+  Partial<Pick<PlatformRequest<T>, 'method' | 'body' | 'idempotent' | 'notFound'>> & { query?: Query; copies?: number };
 
 export function createConfiguration(options: ConfigurationOptions): Configuration {
   const { documents = createDocumentBudget(options.clock) } = options;
@@ -122,7 +122,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
   async function call<T>(
     segments: string[],
     owner: Owner,
-    { query, method = 'GET', most = 1, ...rest }: Operation<T>,
+    { query, method = 'GET', copies = 1, ...rest }: Operation<T>,
   ): Promise<T> {
     return options.client.request({
       ...rest,
@@ -130,7 +130,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
       path: pathOf('configuration', 'configuration', ...segments),
       query: { ...query, tenantId: owner.tenantId },
       timeoutMs: owner.timeoutMs,
-      mostValues: owner.core ? undefined : most * mostJsonValues,
+      mostValues: owner.core ? undefined : copies * mostJsonValues,
     });
   }
 
@@ -145,7 +145,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
   }
 
   const readNow: Configuration['read'] = (namespace, name, owner) =>
-    call([namespace, name], owner, { operation: 'read configuration', answer: bothAnswer, most: 2 });
+    call([namespace, name], owner, { operation: 'read configuration', answer: bothAnswer, copies: 2 });
   // Reads that bypass the cache are charged too, because the main thread parses what they return.
   const charge = <T>({ tenantId }: Owner, load: () => Promise<T>) => documents.read(tenantId, load);
 
@@ -187,14 +187,14 @@ function createLists(call: Call) {
         operation: 'list configuration',
         query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
         answer: entryPage,
-        most: 2,
+        copies: 2,
       }),
     revisions: (namespace, name, { top, after, ...owner }) =>
       call([namespace, name, 'revisions'], owner as Owner, {
         operation: 'list configuration revisions',
         query: { top, after },
         answer: revisionPage,
-        most: Number.POSITIVE_INFINITY,
+        copies: Number.POSITIVE_INFINITY,
       }),
     revision: (namespace, name, revision, owner) =>
       call([namespace, name, 'revisions', String(revision)], owner, {

@@ -58,7 +58,7 @@ const definitionSchema = z.object({
   includeDataInSubmission: z.boolean().nullish(),
   /** The windows in which forms can be created and submitted. Without windows, this is possible at any time. */
   intake: intakeSchema,
-  /** A field of the older platform, which Formgate ignores. */
+  /** A field of the older platform, about which the check of a definition warns. */
   scheduledIntakes: z.unknown().optional(),
   retention: z
     .object({ warnBefore: duration.optional(), lockAfter: duration.optional(), deleteAfter: duration.optional() })

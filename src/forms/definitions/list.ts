@@ -2,7 +2,7 @@
 // collection), in a separate document for each definition, or in both (decision 0016).
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Configuration, Owner } from '../../platform/configuration.ts';
-import { PlatformError } from '../../platform/platform-error.ts';
+import { oversized, PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
@@ -92,7 +92,7 @@ function endless(fault: string): Problem {
 }
 
 function isTooLarge(error: unknown): boolean {
-  return error instanceof PlatformError && (error.reason === 'oversized' || error.upstreamStatus === 500);
+  return error instanceof PlatformError && (error.reason === oversized || error.upstreamStatus === 500);
 }
 
 function toListed(id: string, configured: unknown, source: ListedDefinition['source']): ListedDefinition {

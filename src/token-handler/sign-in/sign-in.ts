@@ -47,10 +47,9 @@ export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, h
  */
 export function isLocalPath(text: string): boolean {
   if (text.length > 2_000 || !text.startsWith('/') || /[\\\s\p{Cc}]/u.test(text)) return false;
-  if (otherHostPattern.test(text)) return false;
   const base = 'https://origin.invalid';
-  if (URL.canParse(text, base) && otherHostPattern.test(new URL(text, base).pathname)) return false;
-  return URL.canParse(text, base) && new URL(text, base).origin === base;
+  const url = URL.parse(text, base);
+  return url?.origin === base && !otherHostPattern.test(text) && !otherHostPattern.test(url.pathname);
 }
 
 const otherHostPattern = /^\/(?:\/|%2f|%5c|%09|%0[ad])/i;

@@ -14,7 +14,7 @@ export function Combobox({ parts, choices, value, set }: ChoiceProps) {
   const { shown, active, isOpen } = box;
   const optionId = (index: number) => `${parts.id}-option-${index}`;
   const hasList = isOpen && shown.length > 0;
-  const { 'aria-describedby': description, ...invalid } = described({
+  const { 'aria-describedby': description, 'aria-invalid': isInvalid } = described({
     ...parts,
     hint: parts.hint ?? texts.fields.search,
   });
@@ -29,7 +29,7 @@ export function Combobox({ parts, choices, value, set }: ChoiceProps) {
       <input
         id={parts.id}
         aria-describedby={[box.isNotListed && problemId, description].filter(Boolean).join(' ')}
-        aria-invalid={box.isNotListed || invalid['aria-invalid']}
+        aria-invalid={box.isNotListed || isInvalid}
         type="text"
         role="combobox"
         autocomplete="off"
