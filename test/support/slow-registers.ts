@@ -1,5 +1,6 @@
 // A scripted configuration service with the definitions of many registers, and with an endless list of form
-// definitions. It delays each response with entries of a register, and each page of that list. It contains nothing else.
+// definitions. It delays each response with entries of a register, and each page of that list. It contains no other
+// documents.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newDefinition } from '../../src/forms/registers/register.ts';
 import { startTestAccess, testServiceSecret } from './access.ts';

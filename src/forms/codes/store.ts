@@ -197,9 +197,7 @@ async function reserveSend(client: pg.PoolClient, { formId, addressHash }: Budge
 }
 
 /** Returns the id of the only inserted row. */
-function idOf({ rows }: pg.QueryResult<{ id: string }>): string {
-  return rows.map(({ id }) => id).join();
-}
+const idOf = ({ rows }: pg.QueryResult<{ id: string }>): string => rows.map(({ id }) => id).join();
 
 function before(moment: Date, milliseconds: number): Date {
   return new Date(moment.getTime() - milliseconds);
