@@ -30,7 +30,7 @@ test('every problem type says what happened and what to do', () => {
 
 test('every problem type is used by the code', () => {
   const source = listFiles(root, ['src', 'reconciler'], '.ts')
-    .filter(({ path }) => !path.endsWith('.test.ts') && !path.endsWith('/problem-types.ts'))
+    .filter(({ path }) => !/\.test\.ts$|\/(?:problem|failure)-types\.ts$/.test(path))
     .map(({ text }) => text)
     .join('\n');
   expect(Object.keys(problemTypes).filter((slug) => !source.includes(`'${slug}'`))).toEqual([]);

@@ -17,7 +17,8 @@ const hostForm = /^(?:[\w.~-]+|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: Framed): void {
   if (method === 'CONNECT')
     throw new Problem('method-not-allowed', 'This service does not support CONNECT.', { headers: { Allow: allowed } });
-  const { host } = headers;
+  const { expect, host } = headers;
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue') throw unknownExpectation();
   // Node itself rejects an HTTP/1.1 request without a Host header.
   if (host !== undefined && (!hostForm.test(host) || isRepeated('host', rawHeaders)))
     throw new Problem('invalid-request', 'The request needs exactly one Host header with a valid host.');
@@ -40,6 +41,12 @@ function isRepeated(header: string, rawHeaders: readonly string[]): boolean {
     isSecond = true;
   }
   return false;
+}
+
+/** RFC 9110 section 10.1.1 defines one expectation. */
+function unknownExpectation(): Problem {
+  const errors = [{ pointer: '/headers/expect', detail: 'must be 100-continue, or absent' }];
+  return new Problem('invalid-request', 'The request has an unknown expectation.', { errors });
 }
 
 /**

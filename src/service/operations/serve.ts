@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay, setImmediate as endOfPoll } from 'node:timers/promises';
 import { createServer } from '../http/node-http.ts';
 import { ignoreAfterClose, limitBodies, readRestOfBodies } from '../http/slow-bodies.ts';
+import { serveUnreadable } from '../http/unreadable-requests.ts';
 import { isWebSocketHandshake, serveConnects, serveUpgrades } from '../http/upgrades.ts';
 import { within } from '../time-limit.ts';
 import { watchEventLoop } from './event-loop-watch.ts';
@@ -65,12 +66,15 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   let closed: Promise<void> | undefined;
   const server = createMainServer(options);
   serveConnects(server, options.app);
+  // An expectation that Node does not know. The app refuses it (request-framing.ts).
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   const connections = prepareDrain(server);
+  const { metrics, log } = options;
+  serveUnreadable(server, { log, metrics, runningOn: connections.runningOn });
   // This timeout is longer than the time for which proxies keep idle connections, usually 60 s. A proxy therefore never
   // sends a request over a connection that this server has closed.
   server.keepAliveTimeout = 65_000;
   const eventLoop = watchEventLoop();
-  const { metrics, log } = options;
   const local = { ...options.readiness?.local, event_loop: eventLoop.problem };
   const readiness = createReadiness({ ...options.readiness, local, isDraining: () => draining, metrics, log });
   const operations = createServer(createOperationsApp({ metrics, readiness }));
@@ -132,6 +136,8 @@ function createProxyServer(app: RequestListener, mayUpgrade: (request: IncomingM
 }
 
 interface Connections {
+  /** Returns the newest response of the connection that has not been sent completely. */
+  runningOn(socket: Socket): ServerResponse | undefined;
   /**
    * From now on, each response ends its connection (`Connection: close`). Otherwise, the connection would become idle,
    * and `drain` could close it while the client sends the next request. That request would fail.
@@ -187,7 +193,7 @@ function prepareDrain(server: Server): Connections {
     await finished;
     return clean;
   };
-  return { announceClose, drain };
+  return { runningOn: (socket) => connections.get(socket)?.running, announceClose, drain };
 }
 
 /** Listens on all ports. If one port fails, closes the others. */

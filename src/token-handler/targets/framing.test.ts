@@ -177,7 +177,7 @@ describe('a request is refused, and reaches no upstream, if it', () => {
     ['has a NUL in a header', 400, { lines: ['X-A: b\0'] }],
     ['has a space before a colon', 400, { lines: ['X-A : b'] }],
     ['is of another version', 400, { version: '1.9' }],
-    ['expects what is not 100-continue', 417, { lines: ['Expect: tea'] }],
+    ['expects what is not 100-continue', 400, { lines: ['Expect: tea'] }],
   ];
 
   it.each(refused)('%s', async (_name, status, asking) => {
