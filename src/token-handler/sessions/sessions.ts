@@ -8,7 +8,7 @@ import type { Clock } from '../../service/clock.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import { createSessionCookie, type SessionCookie } from './cookies.ts';
-import { EndWatch } from './end-watch.ts';
+import { EndWatch, type Life } from './end-watch.ts';
 import { createRecords, openStored, sealTokens } from './records.ts';
 import { Refresher, type RefresherOptions } from './refresh.ts';
 import {
@@ -80,12 +80,12 @@ export class Sessions {
     this.#lists = new SessionLists({
       ...indexed,
       load: (handle) => this.#load(handle, true),
-      isAlive: (found) => this.#isAlive(found),
+      isAlive: (found) => this.isAlive(found),
     });
     store.tokens.onChange((handle) => this.#drop(handle));
-    const { log, clock } = options;
+    const { log, clock, metrics } = options;
     const count = () => store.tokens.count(this.#now());
-    const replaced = createSessionMetrics({ registry: options.metrics.registry, clock, count });
+    const replaced = createSessionMetrics({ registry: metrics.registry, clock, count });
     this.#caps = new SessionCaps({ ...indexed, sessions: this, limits, replaced, log });
   }
 
@@ -121,7 +121,7 @@ export class Sessions {
   /** Returns a live session from the cache. The store has reported no change to this session since it was cached. */
   cached(handle: string): FoundSession | undefined {
     const found = this.#cache.get(handle);
-    return found && this.#isAlive(found) ? found : undefined;
+    return found && this.isAlive(found) ? found : undefined;
   }
 
   /** Returns a live session from the store. */
@@ -132,7 +132,7 @@ export class Sessions {
     try {
       const found = await this.#load(handle);
       if (found && tokens.isTracked && this.#reads.get(handle) === ticket) this.#cache.set(handle, found);
-      return found && this.#isAlive(found) ? found : undefined;
+      return found && this.isAlive(found) ? found : undefined;
     } finally {
       if (this.#reads.get(handle) === ticket) this.#reads.delete(handle);
     }
@@ -237,7 +237,7 @@ export class Sessions {
     }
   }
 
-  #isAlive({ session: { realm, issuer }, state }: FoundSession): boolean {
+  isAlive({ session: { realm, issuer }, state }: Life): boolean {
     // Subjects and session ids are unique within an issuer only (OpenID Connect Core 1.0, section 2). Tokens of a
     // former identity provider must not be sent to the current one.
     if (issuer !== undefined && issuer !== (this.#addresses.mappedIssuer(realm) ?? null)) return false;
