@@ -18,6 +18,8 @@ const upgrade = ({ handler, controller }: Exchange, upstream = new PassThrough()
   handler.onRequestUpgrade(controller, 101, { upgrade: 'websocket', connection: 'Upgrade' }, upstream);
   return upstream;
 };
+const upload = { method: 'PUT', headers: { 'transfer-encoding': 'chunked' } };
+const sendingOf = ({ handler }: Exchange) => handler as unknown as { onBodySent(): void; onRequestSent(): void };
 const watched = ({ watching }: Exchange) => [watching.session.size, watching.bodies.size];
 const endSession = ({ watching }: Exchange) => {
   for (const listen of [...watching.session]) listen();
@@ -30,8 +32,7 @@ const leave = async ({ client }: Exchange) => {
 describe('a short response', () => {
   it('costs no watch of its session, is ended once, and frees its connection at once', async () => {
     const exchange = await startExchange();
-    const closeListeners = exchange.response.listenerCount('close');
-    const ended = vi.spyOn(exchange.response, 'end');
+    const [closeListeners, ended] = [exchange.response.listenerCount('close'), vi.spyOn(exchange.response, 'end')];
     head(exchange, { 'content-length': '5' });
     data(exchange, 'hello');
     await turn();
@@ -121,7 +122,7 @@ describe('a client that leaves', () => {
   });
 
   it('while it sends a body stops the upstream and the body', async () => {
-    const exchange = await startExchange({ method: 'PUT', headers: { 'transfer-encoding': 'chunked' } });
+    const exchange = await startExchange(upload);
     const body = exchange.dispatched[0]?.body as PassThrough;
     expect([body.destroyed, watched(exchange)]).toEqual([false, [1, 1]]);
     await leave(exchange);
@@ -153,11 +154,28 @@ describe('an upstream that does not respond', () => {
     expect([exchange.released, exchange.outcome]).toEqual([1, 'dependency-timeout']);
   });
 
+  it('is not suspected while it waits for the client, however often the client pauses', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const exchange = await startExchange({ ...upload, firstByte: 5_000 });
+    const sending = sendingOf(exchange);
+    const body = exchange.dispatched[0]?.body as PassThrough;
+    body.on('data', () => sending.onBodySent());
+    for (const part of ['one', 'two', 'three']) {
+      exchange.request.push(part);
+      await vi.advanceTimersByTimeAsync(6_000);
+    }
+    expect([exchange.outcome, exchange.suspected]).toEqual([undefined, 0]);
+    Object.assign(exchange.request, { complete: true }).push(null);
+    sending.onRequestSent();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(exchange.suspected).toBe(1);
+  });
+
   it('has the whole time from the moment at which the request was sent', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const exchange = await startExchange({ firstByte: 500 });
     await vi.advanceTimersByTimeAsync(400);
-    (exchange.handler as unknown as { onRequestSent(): void }).onRequestSent();
+    sendingOf(exchange).onRequestSent();
     await vi.advanceTimersByTimeAsync(499);
     expect(exchange.outcome).toBeUndefined();
     await vi.advanceTimersByTimeAsync(2);
@@ -168,13 +186,11 @@ describe('an upstream that does not respond', () => {
 describe('an upstream that responds before the client has sent the whole body', () => {
   it('may take any time to finish its response', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const exchange = await startExchange({
-      ...{ method: 'PUT', headers: { 'transfer-encoding': 'chunked' }, firstByte: 5_000 },
-    });
+    const exchange = await startExchange({ ...upload, firstByte: 5_000 });
     await vi.advanceTimersByTimeAsync(2_000);
     head(exchange);
     data(exchange, 'first part');
-    const sending = exchange.handler as unknown as { onBodySent(): void; onRequestSent(): void };
+    const sending = sendingOf(exchange);
     sending.onBodySent();
     sending.onRequestSent();
     await vi.advanceTimersByTimeAsync(60_000);

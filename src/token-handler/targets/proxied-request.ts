@@ -211,7 +211,8 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
 
   onLong(): void {
     this.#watch.sessionAtOnce();
-    this.#lease.suspect();
+    // An upstream cannot respond while the client is still sending the request.
+    if (!(this.#body instanceof RequestBody && this.#body.isWaiting)) this.#lease.suspect();
   }
 
   onLate(): boolean {
