@@ -493,6 +493,19 @@ describe('the housekeeping', () => {
     await expect.poll(names).toEqual([]);
   });
 
+  it('is repeated at the next poll if it failed', async () => {
+    await pool.query('ALTER TABLE client_leftovers RENAME TO elsewhere');
+    start();
+    await expect.poll(() => linesWith('upkeep of registrations failed').length).toBeGreaterThan(0);
+    await pool.query('ALTER TABLE elsewhere RENAME TO client_leftovers');
+    await pool.query(
+      `INSERT INTO client_leftovers (tenant_id, client_id, realm, client_name, reason, created)
+       VALUES ($1, 'web', 'demo', 'old', 'no-token', $2)`,
+      [tenantId, at(-90 * day - 1)],
+    );
+    await isDone('client_leftovers');
+  });
+
   it('releases what another version has quarantined', async () => {
     await addEvent();
     await pool.query(`UPDATE client_events SET not_before = 'infinity'`);

@@ -206,7 +206,6 @@ function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics 
   return async () => {
     const now = clock().getTime();
     if (now < due) return;
-    due = now + housekeepingInterval;
     await keyRing.note();
     await quarantine.release('of other versions');
     await leftovers.prune(after(clock(), -leftoverAge));
@@ -216,6 +215,8 @@ function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics 
     if (resealed > 0) log.info({ resealed }, 'secrets encrypted with the current key');
     if (unreadable > 0)
       log.error({ unreadable }, 'stored registrations cannot be decrypted: KEY_RING lacks the key that encrypted them');
+    // Only now: if a step has failed, the housekeeping is repeated at the next poll.
+    due = now + housekeepingInterval;
   };
 }
 
