@@ -98,7 +98,7 @@ describe('an unfinished attempt', () => {
     world.advance(minute - 1);
     expect(await reserve(form, 'A')).toEqual({ outcome: 'underway' });
     world.advance(1);
-    expect(await reserve(form, 'A')).toEqual({ outcome: 'reserved', id: expect.any(String) });
+    expect(await reserve(form, 'A')).toEqual({ outcome: 'reserved', isRepeated: true, id: expect.any(String) });
     expect(await reserve(form, 'A')).toEqual({ outcome: 'underway' });
     expect(Number(id)).toBeGreaterThan(0);
   });
@@ -127,7 +127,7 @@ describe('an unfinished attempt', () => {
     const id = await reserved(form, 'E');
     await world.store.leaveUndecided(id, world.attemptOf(form, 'E'));
     expect(await reserve(form, 'F')).toMatchObject({ outcome: 'spent' });
-    expect(await reserve(form, 'E', otherKiosk)).toEqual({ outcome: 'reserved', id });
+    expect(await reserve(form, 'E', otherKiosk)).toEqual({ outcome: 'reserved', isRepeated: true, id });
     expect(await reserve(form, 'E', otherKiosk)).toEqual({ outcome: 'underway' });
     await world.store.settleWrong(id, world.attemptOf(form, 'E', otherKiosk));
     expect(await reserve(form, 'E')).toMatchObject({ outcome: 'spent' });

@@ -28,9 +28,9 @@ export interface CodeAttempt extends BudgetKeys, Account {
 export type AttemptReservation =
   /**
    * The caller may check the code, and must then settle the reservation with the result. If an earlier check of the
-   * same code has an unknown outcome, `id` is the id of its reservation.
+   * same code has an unknown outcome, `id` is the id of its reservation, and `isRepeated` is true.
    */
-  | { outcome: 'reserved'; id: string }
+  | { outcome: 'reserved'; id: string; isRepeated: boolean }
   /** The code already has a read session for this account. */
   | { outcome: 'session' }
   /** Another account has used the code, or the code's read session is over. */
@@ -139,7 +139,7 @@ async function reserveAttempt(client: pg.PoolClient, attempt: CodeAttempt): Prom
   if (used) return { outcome: 'used' };
   if (repeated) {
     await client.query(repeatSql, [repeated, issuer, subject, now]);
-    return { outcome: 'reserved', id: repeated };
+    return { outcome: 'reserved', id: repeated, isRepeated: true };
   }
   const inserted = await client.query<{ id: string }>(
     `INSERT INTO code_attempts (form_id, address_hash, code_hash, issuer, subject, attempted)
@@ -147,7 +147,7 @@ async function reserveAttempt(client: pg.PoolClient, attempt: CodeAttempt): Prom
     [formId, addressHash, codeHash, issuer, subject, now],
   );
   await client.query(sweepSql('code_attempts', 'attempted'), [anHourAgo]);
-  return { outcome: 'reserved', id: idOf(inserted) };
+  return { outcome: 'reserved', id: idOf(inserted), isRepeated: false };
 }
 
 async function settleWrong(client: pg.PoolClient, id: string, attempt: CodeAttempt): Promise<boolean> {

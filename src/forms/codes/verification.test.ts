@@ -168,6 +168,23 @@ describe('a check that fails', () => {
   });
 });
 
+describe('a check with an unknown outcome', () => {
+  it('stays unknown if its repetition never reaches the service, which then recognises the code', async () => {
+    const form = await world.addForm();
+    const verification = world.createVerification();
+    const { service } = verification;
+    for (const kind of ['timeout', 'open'] as const) {
+      service.onCheck = () => Promise.reject(new PlatformError('notifications', kind));
+      await verify(verification, form, 'RIGHT');
+      expect(await attemptsOf(form)).toEqual([{ wrong: false, undecided: true }]);
+    }
+    service.onCheck = async () => true;
+    expect(await slug(verification, form, 'RIGHT')).toBe('right');
+    expect(new Set(service.checked.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+    expect(service.checked).toHaveLength(3);
+  });
+});
+
 describe('two requests of one account with the same code', () => {
   it('make one check: the second waits for the first, and then uses its session', async () => {
     const form = await world.addForm();

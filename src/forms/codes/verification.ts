@@ -74,9 +74,10 @@ export function createVerification(options: VerificationOptions) {
         ...keysOf(form, channel),
         ...{ issuer, subject, codeHash: hashes.code(form.id, code), now: clock() },
       };
-      const settle = async (id: string): Promise<void> => {
+      const settle = async (id: string, isRepeated: boolean): Promise<void> => {
         const isRight = await check(options, request, channel, id).catch(async (error: unknown) => {
-          await (isUndecided(error, 'notifications')
+          // An earlier check may have used up the code, so a later one must reuse the reservation's idempotency key.
+          await (isRepeated || isUndecided(error, 'notifications')
             ? store.leaveUndecided(id, attempt)
             : store.refundAttempt(id, attempt));
           throw error;
@@ -90,7 +91,7 @@ export function createVerification(options: VerificationOptions) {
         if (reservation.outcome === 'session') return;
         if (reservation.outcome === 'used') throw rejected(options, invalidCode());
         if (reservation.outcome === 'spent') throw rejected(options, tooManyWrong(reservation.waitMs));
-        if (reservation.outcome === 'reserved') return settle(reservation.id);
+        if (reservation.outcome === 'reserved') return settle(reservation.id, reservation.isRepeated);
         await wait(Math.min(pause.first * 2 ** poll, pause.longest));
       }
       throw new Problem('unavailable', 'The same code is being checked.', { headers: { 'Retry-After': '5' } });
