@@ -7,7 +7,7 @@ import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf } from '../../service/http/request-context.ts';
 import { tenantKey } from '../tenant-key.ts';
-import { acceptedAnswer, eventBody, eventQuery } from './schema.ts';
+import { eventBody, eventQuery } from './schema.ts';
 import type { EventStore } from './store.ts';
 
 export interface EventRouteOptions {
@@ -37,7 +37,7 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
       query: eventQuery,
       body: eventBody,
       answers: {
-        200: { description: 'The event is stored, now or by an earlier request', schema: acceptedAnswer },
+        200: { description: 'The event is stored, now or by an earlier request', textType: 'text/plain' },
         400: { description: 'The tenant is missing, or the body or payload is invalid' },
         401: { description: 'No valid bearer' },
         403: { description: 'The caller lacks the role' },

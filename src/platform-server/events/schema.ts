@@ -21,4 +21,3 @@ export const eventBody = z.object({
 });
 
 export const eventQuery = z.object({ tenantId: z.string().optional() });
-export const acceptedAnswer = z.literal('OK');

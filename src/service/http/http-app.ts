@@ -57,7 +57,7 @@ export function isGuarded(item: { guards: readonly Guard[] }): boolean {
 export interface Answer {
   description: string;
   schema?: z.ZodType;
-  /** Media type, such as `text/csv`, of a text that a client can ask for instead of JSON. */
+  /** Media type of a text. With `schema`, a client can ask for this text instead of JSON, such as for `text/csv`. */
   textType?: string;
   /** Descriptions of the response headers, keyed by name. */
   headers?: Record<string, string>;

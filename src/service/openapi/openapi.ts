@@ -4,6 +4,7 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObj
 import { type Answer, anonymous, type Credential, type Route, route } from '../http/http-app.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
 import { operationIdOf } from './operation-id.ts';
+import { problemMembers } from './problem-members.ts';
 import { problemTypeRoute } from './problem-page.ts';
 import { tryPage } from './try-page.ts';
 import { tryRoutes } from './try-routes.ts';
@@ -22,14 +23,16 @@ export interface DocumentRoutesOptions extends OpenApiOptions {
 
 type Document = ReturnType<typeof createDocument>;
 
+// RFC 9457 section 3.2: clients must ignore members that they do not know.
 const problemSchema = z
-  .object({
+  .looseObject({
     type: z.string().meta({ examples: ['urn:formgate:problem:invalid-request'] }),
     title: z.string(),
     status: z.int(),
     detail: z.string(),
     instance: z.string(),
-    errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
+    errors: z.array(z.looseObject({ pointer: z.string(), detail: z.string() })).optional(),
+    ...problemMembers,
     errorMessage: z.string().meta({ description: 'The same as detail, for clients of the older platform' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details' });
@@ -173,6 +176,7 @@ function isObject(schema: z.ZodType | undefined): schema is z.ZodObject {
 }
 
 function response(status: number, answer: Answer) {
+  const { textType } = answer;
   const schema = answer.schema ?? (status >= 400 ? problemSchema : undefined);
   const type = status >= 400 ? 'application/problem+json' : 'application/json';
   const headers = Object.entries(answer.headers ?? {}).map(([name, description]) => [
@@ -182,8 +186,8 @@ function response(status: number, answer: Answer) {
   return {
     description: answer.description,
     ...(headers.length > 0 && { headers: z.object(Object.fromEntries(headers)) }),
-    ...(schema && {
-      content: { [type]: { schema }, ...(answer.textType && { [answer.textType]: { schema: z.string() } }) },
+    ...((schema ?? textType) && {
+      content: { ...(schema && { [type]: { schema } }), ...(textType && { [textType]: { schema: z.string() } }) },
     }),
   };
 }
