@@ -47,6 +47,10 @@ export function compileFaults(schema: SchemaObject, error: unknown): FieldError[
   return [{ pointer: '', detail }];
 }
 
+const noSharedPart = 'names a part that the shared schema does not have';
+/** RFC 3986 section 5.1.1: the `$id` of a schema is the base of its relative references. */
+const resolvedElsewhere = 'is resolved against the $id of the schema; write the full address of the shared schema';
+
 function referenceFaults(schema: SchemaObject, missing: string): FieldError[] {
   const ids = new Set<unknown>();
   visitSchemas(schema, ({ $id }) => void ids.add($id));
@@ -57,7 +61,7 @@ function referenceFaults(schema: SchemaObject, missing: string): FieldError[] {
     const isOwn = $ref.startsWith('#') || ids.has($ref.split('#')[0]);
     const isMissing = missing === $ref || ($ref !== '' && missing.endsWith($ref));
     if (isSharedSchema($ref)) {
-      if (isMissing) faults.push({ pointer, detail: 'names a part that the shared schema does not have' });
+      if (isMissing) faults.push({ pointer, detail: missing === $ref ? noSharedPart : resolvedElsewhere });
     } else if (!isOwn)
       faults.push({ pointer, detail: 'refers to another document; only shared schemas are available' });
     else if (isMissing) faults.push({ pointer, detail: 'refers to a part of the schema that does not exist' });

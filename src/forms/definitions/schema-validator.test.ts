@@ -88,6 +88,12 @@ describe('validate', () => {
       '/properties/home/$ref',
       /^names a part that the shared schema does not have/,
     ],
+    [
+      'a shared schema that is named relative to its $id',
+      { $id: 'https://example.org/a.json', items: { $ref: 'standard.v1.schema.json#/definitions/postalCode' } },
+      '/items/$ref',
+      /^is resolved against the \$id of the schema/,
+    ],
     ['a reference that leads nowhere', { $ref: '#/definitions/none' }, '/$ref', /does not exist$/],
     ['a pattern that is none', { properties: { a: { pattern: '(' } } }, '/properties/a/pattern', /regular expression$/],
     [
