@@ -61,6 +61,31 @@ describe('a seed', () => {
     expect((await stored())[0]).toMatchObject([{ name: 'Red River', admin_email: null }]);
   });
 
+  it('can exchange the names and realms of its tenants', async () => {
+    const names = async () =>
+      (await pool.query('SELECT name, realm FROM tenants WHERE id <> $1 ORDER BY id', ['a'.repeat(24)])).rows;
+    const east = { id: 'e'.repeat(24), name: 'East', realm: 'east' };
+    const west = { id: 'f'.repeat(24), name: 'West', realm: 'west' };
+    await applySeed(pool, { tenants: [east, west] });
+    const exchanged = [
+      { ...east, name: 'west', realm: 'west' },
+      { ...west, name: 'North', realm: 'east' },
+    ];
+    await applySeed(pool, { tenants: exchanged });
+    expect(await names()).toEqual(exchanged.map(({ name, realm }) => ({ name, realm })));
+    await pool.query('DELETE FROM tenants WHERE id <> $1', ['a'.repeat(24)]);
+  });
+
+  it.each([
+    ['name', { name: 'BLUE river', realm: 'other' }],
+    ['realm', { name: 'Other', realm: '0b7e2c51' }],
+  ])('with the %s of a tenant that it does not list is a configuration error', async (_what, taken) => {
+    await applySeed(pool, seed);
+    const failing = applySeed(pool, { tenants: [{ id: 'd'.repeat(24), ...taken }] });
+    await expect(failing).rejects.toThrow(ConfigError);
+    await expect(failing).rejects.toThrow(`SEED_FILE: the name or realm of tenant ${taken.name} belongs to`);
+  });
+
   it('is applied whole or not at all', async () => {
     const clash = [
       { id: 'b'.repeat(24), name: 'New', realm: 'new' },

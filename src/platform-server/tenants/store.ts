@@ -43,6 +43,23 @@ export function createTenantStore(database: Queryable) {
       return (await database.query<{ domains: string[] }>(sql, [id])).rows[0]?.domains ?? [];
     },
 
+    /** Returns the name of a given tenant whose name or realm belongs to a tenant with none of the given ids. */
+    async findClash(given: readonly { id: string; name: string; realm: string }[]): Promise<string | undefined> {
+      const { rows } = await database.query<{ name: string }>(
+        `SELECT given.name FROM unnest($1::text[], $2::text[], $3::text[]) AS given (id, name, realm)
+         JOIN tenants t ON (lower(t.name) = lower(given.name) OR t.realm = given.realm) AND t.id <> ALL ($1) LIMIT 1`,
+        [given.map(({ id }) => id), given.map(({ name }) => name), given.map(({ realm }) => realm)],
+      );
+      return rows[0]?.name;
+    },
+
+    /** Gives up the names and realms of these tenants. Each must be saved again in the same transaction. */
+    async vacate(ids: readonly string[]): Promise<void> {
+      await database.query(`UPDATE tenants SET name = 'former ' || id, realm = 'former ' || id WHERE id = ANY ($1)`, [
+        ids,
+      ]);
+    },
+
     async save({ id, name, realm, adminEmail, mailDomains = [] }: StoredTenant): Promise<void> {
       await database.query(
         `INSERT INTO tenants (id, name, realm, admin_email, mail_domains) VALUES ($1, $2, $3, $4, $5)
