@@ -63,6 +63,17 @@ describe('The register of countries', () => {
     expect((await call(registerUrl(), { token })).body).toMatchObject({ entries: ['Utopia'] });
   });
 
+  it('can be read without an account after a start that was interrupted half way', async () => {
+    const definitions = `${forms.platform.url}/configuration/v2/configuration/platform/configuration-service`;
+    const update = { [`data-register:${countriesName}`]: { anonymousRead: false } };
+    await call(definitions, { method: 'PATCH', token, body: { operation: 'UPDATE', update } });
+    const tenantId = encodeURIComponent(forms.platform.tenant.id);
+    const read = async () => (await call(`${registerUrl()}/entries?tenantId=${tenantId}`)).status;
+    await expect.poll(read).not.toBe(200);
+    await create();
+    await expect.poll(read).toBe(200);
+  });
+
   it('that cannot be created is an error', async () => {
     const other = await tokenOf({ 'form-service': [] });
     const failing = createCountriesRegister({ formsUrl: forms.url, platformUrl: forms.platform.url, token: other });

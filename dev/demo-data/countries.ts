@@ -37,15 +37,16 @@ export interface RegisterConnection {
 
 /** Creates the register, and lets applicants without an account read it. Throws if a request fails. */
 export async function createCountriesRegister({ formsUrl, platformUrl, token }: RegisterConnection): Promise<void> {
-  const send = async (method: string, url: string, body: object): Promise<number> => {
+  const send = async (method: string, url: string, body: object): Promise<void> => {
     const { status, text } = await sendJson({ method, url, token, body });
-    if (status < 300 || status === 409) return status;
+    if (status < 300 || status === 409) return;
     throw new Error(`The register of countries was not created: ${status} to ${method}: ${text}`);
   };
   const description = 'Countries of ISO 3166-1, in English and French';
   const register = { name: countriesName, description, entries: countries };
-  if ((await send('POST', `${formsUrl}/form/v1/registers`, register)) === 409) return;
-  // The register API cannot set anonymousRead. Only an update of the register's configuration definition can.
+  await send('POST', `${formsUrl}/form/v1/registers`, register);
+  // The register API cannot set anonymousRead. Only an update of the register's configuration definition can. It also
+  // follows if the register exists, because an earlier start may have been interrupted before it.
   const update = { [`data-register:${countriesName}`]: { anonymousRead: true } };
   const definitions = `${platformUrl}/configuration/v2/configuration/platform/configuration-service`;
   await send('PATCH', definitions, { operation: 'UPDATE', update });
