@@ -46,6 +46,10 @@ const deeds = {
     }
   },
   exit: () => process.exit(),
+  /** Only a new process does this. */
+  exitUnlessNew: () => {
+    if (answered > 0) process.exit();
+  },
   environment: () => Object.keys(process.env).filter((name) => name !== 'NODE_CHANNEL_FD'),
   compiled: () => getCompileCacheDir(),
   read: () => tried(() => readFileSync(`/proc/${process.ppid}/environ`)),

@@ -59,15 +59,16 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
     return tooExpensive(definition);
   }
 
-  /** Validates the form data `data` in a worker. If `data` is missing, the worker only compiles the schema. */
-  async function run(form: FormOfSchema, definition: FormDefinition, data?: string): Promise<SchemaResult> {
-    const { tenantId } = form;
-    if (definition.schemaText === 'true' || definition.schemaText === '{}') return noFindings;
-    const key = keyOf(tenantId, definition);
-    const claim = { tenant: tenantId, member: definition.id };
+  /** Validates the form data in a worker. Without data, the worker only compiles the schema. */
+  async function run(form: FormOfSchema, definition: FormDefinition, data?: GivenData): Promise<SchemaResult> {
+    const { schemaText: schema } = definition;
+    if (schema === 'true' || schema === '{}') return textOf(data).then(() => noFindings);
+    const key = keyOf(form.tenantId, definition);
     requireActive(definition, key);
-    const job: SchemaJob = { key, schema: definition.schemaText, urnPrefix, ...(data !== undefined && { data }) };
-    const reply = (await workers.run(claim, job, () => requireActive(definition, key))) as JobReply<SchemaResult>;
+    const reply = (await workers.run({ tenant: form.tenantId, member: definition.id }, async (): Promise<SchemaJob> => {
+      requireActive(definition, key);
+      return { key, schema, urnPrefix, ...(await textOf(data)) };
+    })) as JobReply<SchemaResult>;
     // A partial result means that the job found the first error, and exceeded the limits only in the search for further
     // errors. Such a job does not count towards a suspension of the schema.
     const result = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : failed;
@@ -77,19 +78,19 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
   }
 
   const compiled = new LRUCache<string, Promise<SchemaResult>>({ max: 5_000 });
-  const validate = async (form: FormOfSchema, definition: FormDefinition, data: string): Promise<Findings> =>
+  const validate = async (form: FormOfSchema, definition: FormDefinition, data: GivenData): Promise<Findings> =>
     requireFindings(definition, await run(form, definition, data));
 
   return {
     /**
-     * Returns the invalid fields of a form's data, at most 20. `data` is JSON text. Throws Problem `definition-invalid`
-     * if the schema is invalid or suspended. Throws `busy` if too many validations are waiting, or if this validation
-     * has waited too long.
+     * Returns the invalid fields of a form's data, at most 20. Throws Problem `definition-invalid` if the schema is
+     * invalid or suspended. Throws `busy` if too many validations are waiting, or if this validation has waited too
+     * long.
      */
     validate,
 
     /** Throws Problem `invalid-request` if there are invalid fields. Also throws the errors of `validate`. */
-    requireValid: async (form: FormOfSchema, definition: FormDefinition, data: string): Promise<void> =>
+    requireValid: async (form: FormOfSchema, definition: FormDefinition, data: GivenData): Promise<void> =>
       refuseProblems(await validate(form, definition, data)),
 
     /**
@@ -111,12 +112,20 @@ export function createSchemaValidator({ metrics, log, clock, urnPrefix, ...times
 
     /** Lists the errors in the schemas of a definition, which may be any JSON. Throws Problem `busy`. */
     async inspect(tenantId: string, definition: unknown): Promise<SchemaNotes> {
-      const job: InspectionJob = { definition: JSON.stringify(definition), urnPrefix };
-      const reply = await workers.run({ tenant: tenantId, member: 'inspection' }, job);
+      const prepare = (): InspectionJob => ({ definition: JSON.stringify(definition), urnPrefix });
+      const reply = await workers.run({ tenant: tenantId, member: 'inspection' }, prepare);
       return 'done' in reply ? (reply.done as SchemaNotes) : uninspected(reply);
     },
     close: () => workers.close(),
   };
+}
+
+/** JSON text of the form data, or a function that reads it when a worker is free. Undefined if the form is gone. */
+type GivenData = string | (() => Promise<string | undefined>);
+
+async function textOf(given: GivenData | undefined): Promise<{ data?: string }> {
+  const data = typeof given === 'function' ? await given() : given;
+  return data === undefined ? {} : { data };
 }
 
 /** The form whose data is validated. A schema is suspended only if it exceeds its limits for several forms. */

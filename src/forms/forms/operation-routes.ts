@@ -147,17 +147,22 @@ async function submitOnce(
       throw error;
     });
     if ('first' in authorized) return authorized.first;
-    const found = await forms.peek(formRequest);
-    if (!found) continue;
-    if (revisions && !revisions.includes(found.revision)) throw stale();
     const definition = await access.definitionOf(authorized.form);
     requireOpenIntake(caller, definition, clock(), authorized.form);
-    await validator.requireValid(formRequest, definition, found.data);
+    let revision: string | undefined;
+    // Up to 400 submits wait for a worker. They would fill the memory if each of them held its form data.
+    await validator.requireValid(formRequest, definition, async () => {
+      const found = await forms.peek(formRequest);
+      if (found && revisions && !revisions.includes(found.revision)) throw stale();
+      revision = found?.revision;
+      return found?.data;
+    });
+    if (revision === undefined) continue;
     const now = clock();
     const response = { id: formId, status: operations.submit.move.to, submitted: now.toISOString() };
     const actor = { id: caller.subject, name: caller.name };
     const by = authorOf(formRequest, authorized.role, options.pseudonyms);
-    const change = { tenantId, formId, actor, now, by, operation: 'submit' as const, revision: found.revision };
+    const change = { tenantId, formId, actor, now, by, operation: 'submit' as const, revision };
     const budgets = budgetsOf(options.hashes, caller, authorized);
     if (!(await forms.move({ ...change, budgets, record: claim && { ...claim, response } }))) continue;
     options.changed();

@@ -1,5 +1,6 @@
 import { constants } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Deed } from '../../../test/support/naughty-worker.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
@@ -21,7 +22,7 @@ function start(options: Partial<LimitedWorkersOptions> = {}) {
     ...options,
   });
   open.push(workers);
-  const run = (deed: Deed['deed'], tenant = 'tenant') => workers.run({ tenant, member: 'm' }, { deed });
+  const run = (deed: Deed['deed'], tenant = 'tenant') => workers.run({ tenant, member: 'm' }, () => ({ deed }));
   const count = async (name: string, labels = '') =>
     Number(
       new RegExp(`^${name}\\{worker="naughty"${labels}\\} (\\d+)`, 'm').exec(await metrics.registry.metrics())?.[1] ??
@@ -87,6 +88,14 @@ describe('a limited worker', () => {
     expect(await count('formgate_worker_kills_total')).toBe(2);
   });
 
+  it('is replaced by a new one for the retry, even if another worker is idle', async () => {
+    const { run, count } = start();
+    await Promise.all([run('count', 'one'), run('count', 'two')]);
+    expect(await run('exitUnlessNew')).toEqual({ done: undefined });
+    expect(await count('formgate_worker_kills_total')).toBe(1);
+    await Promise.all([run('count', 'one'), run('count', 'two')]);
+  });
+
   it('reads compiled code, which halves the time of its start', async () => {
     const { run } = start();
     expect(await run('compiled')).toEqual({ done: expect.stringContaining(process.env.NODE_COMPILE_CACHE ?? '') });
@@ -127,8 +136,28 @@ describe('the workers', () => {
     const refuse = () => {
       throw new Error('suspended');
     };
-    await expect(workers.run({ tenant: 't', member: 'm' }, { deed: 'count' }, refuse)).rejects.toThrow('suspended');
+    await expect(workers.run({ tenant: 't', member: 'm' }, refuse)).rejects.toThrow('suspended');
     expect(await run('count')).toEqual({ done: 1 });
+  });
+
+  it('ask for the data of a job only when one of them is free', async () => {
+    const { workers } = start();
+    const claim = { tenant: 't', member: 'm' };
+    const first = Promise.withResolvers<Deed>();
+    const asked: string[] = [];
+    const running = workers.run(claim, () => {
+      asked.push('first');
+      return first.promise;
+    });
+    const waiting = workers.run(claim, async () => {
+      asked.push('second');
+      return { deed: 'count' };
+    });
+    await turn();
+    expect(asked).toEqual(['first']);
+    first.resolve({ deed: 'count' });
+    expect([await running, await waiting]).toEqual([{ done: 1 }, { done: 2 }]);
+    expect(asked).toEqual(['first', 'second']);
   });
 
   it('return 503 if none can be started', async () => {
@@ -148,7 +177,10 @@ describe('the workers', () => {
   it('refuse a job whose worker starts while they are closed', async () => {
     const { workers } = start();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-    const starting = workers.run({ tenant: 'tenant', member: 'm' }, { deed: 'count' }, begin);
+    const starting = workers.run({ tenant: 'tenant', member: 'm' }, () => {
+      begin();
+      return { deed: 'count' };
+    });
     await begun;
     await workers.close();
     await expect(starting).rejects.toMatchObject({ slug: 'unavailable', status: 503 });

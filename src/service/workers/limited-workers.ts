@@ -52,17 +52,17 @@ export class LimitedWorkers<Q, A> {
   }
 
   /**
-   * Runs a job and returns its outcome. `onStart` is called before the job starts; it can throw to refuse the job.
-   * Throws Problem `busy` if the queue is full or the wait is too long, and `unavailable` if no worker can be started.
+   * Runs a job and returns its outcome. `prepare` returns the job. It is called when a worker is free, so that waiting
+   * claims hold no data, and it can throw to refuse the job. Throws Problem `busy` if the queue is full or the wait is
+   * too long, and `unavailable` if no worker can be started.
    */
-  async run(claim: Claim, question: Q, onStart?: () => void): Promise<JobReply<A>> {
+  async run(claim: Claim, prepare: () => Q | Promise<Q>): Promise<JobReply<A>> {
     const { name } = this.#options;
     const asked = performance.now();
     const release = await this.#queue.take(claim);
     this.#metrics.wait.observe({ worker: name }, (performance.now() - asked) / 1_000);
     try {
-      onStart?.();
-      const reply = await this.#runWithRetry(question);
+      const reply = await this.#runWithRetry(await prepare());
       this.#metrics.jobs.inc({ worker: name, outcome: outcomeOf(reply) });
       return reply;
     } finally {
@@ -77,25 +77,33 @@ export class LimitedWorkers<Q, A> {
   }
 
   /**
-   * Retries a job once if its worker ran out of memory after running other jobs, because those jobs may have used the
-   * memory.
+   * Retries a job once in a new worker if its worker ran out of memory after running other jobs, because those jobs may
+   * have used the memory.
    */
   async #runWithRetry(question: Q): Promise<JobReply<A>> {
-    const [reply, jobs] = await this.#runOnce(question);
+    const [reply, jobs] = await this.#runOnce(question, this.#takeIdle());
     const mayBeInnocent = 'exceeded' in reply && reply.exceeded === 'memory' && jobs > 1;
-    return mayBeInnocent ? (await this.#runOnce(question))[0] : reply;
+    if (!mayBeInnocent) return reply;
+    // Another idle worker may also be full. It makes room for the new one.
+    const idle = this.#takeIdle();
+    if (idle) this.#remove(idle);
+    return (await this.#runOnce(question))[0];
   }
 
-  async #runOnce(question: Q): Promise<[reply: JobReply<A>, jobs: number]> {
-    const worker = this.#takeIdle() ?? (await this.#start());
+  async #runOnce(question: Q, idle?: WorkerProcess<Q, A>): Promise<[reply: JobReply<A>, jobs: number]> {
+    const worker = idle ?? (await this.#start());
     const reply = await worker.run(question);
     if (worker.isAlive && !worker.isUsedUp && !this.#isClosed) this.#keepIdle(worker);
     else {
-      this.#all.delete(worker);
-      void worker.end();
+      this.#remove(worker);
       this.#metrics.kills.inc({ worker: this.#options.name });
     }
     return [reply, worker.jobs];
+  }
+
+  #remove(worker: WorkerProcess<Q, A>): void {
+    this.#all.delete(worker);
+    void worker.end();
   }
 
   #takeIdle(): WorkerProcess<Q, A> | undefined {
@@ -127,8 +135,7 @@ export class LimitedWorkers<Q, A> {
   #keepIdle(worker: WorkerProcess<Q, A>): void {
     const retire = () => {
       this.#idle.delete(worker);
-      this.#all.delete(worker);
-      void worker.end();
+      this.#remove(worker);
     };
     this.#idle.set(worker, setTimeout(retire, this.#options.idleMs).unref());
   }
