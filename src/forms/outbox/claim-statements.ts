@@ -28,6 +28,15 @@ export interface ClaimOptions {
   only?: readonly string[] | undefined;
 }
 
+/**
+ * By service, the rows of a form for which its rows do not wait: the files and the subscriber of a deleted form are
+ * removed independently.
+ */
+const independentSql: Partial<Record<string, string>> = {
+  files: "AND p.kind <> 'remove-subscriber'",
+  notifications: "AND p.kind <> 'remove-files'",
+};
+
 const tenantsSql = (operator: 'IN' | 'NOT IN', tenantIds: readonly string[] = []) =>
   tenantIds.length > 0 ? `AND o.tenant_id ${operator} (${tenantIds.map(escapeLiteral).join(', ')})` : '';
 
@@ -50,7 +59,7 @@ WITH due AS MATERIALIZED (
     AND o.sequence = (
       SELECT p.sequence FROM outbox p
       WHERE p.form_id = o.form_id AND ${isOpen('p')} AND p.not_before < 'infinity'
-        ${service === 'files' ? "AND p.kind <> 'remove-subscriber'" : ''}
+        ${independentSql[service] ?? ''}
       ORDER BY p.sequence LIMIT 1)
   ORDER BY o.not_before, o.sequence
   LIMIT ${Math.trunc(limit)}

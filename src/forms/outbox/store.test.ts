@@ -49,6 +49,16 @@ describe('a claim', () => {
     expect(await claim(later(61_000))).toMatchObject([{ attempts: 2 }]);
   });
 
+  it('of the subscriber of a deleted form does not wait for files that cannot be removed', async () => {
+    const form = await database.addForm();
+    const files = await database.addRow(form, 'remove-files', { at: now });
+    const subscriber = await database.addRow(form, 'remove-subscriber', { at: now });
+    const claimed = async (service: 'files' | 'notifications') =>
+      (await store.claim({ ...options, service })).rows.map(({ sequence }) => sequence);
+    expect(await claimed('notifications')).toEqual([subscriber]);
+    expect(await claimed('files')).toEqual([files]);
+  });
+
   it('of the files of a deleted form does not wait for the removal of its subscriber, but for all other rows', async () => {
     const form = await database.addForm();
     const deleted = await database.addRow(form, 'form-deleted', { at: now });
@@ -161,4 +171,20 @@ it('an accepted row keeps the time of its first acceptance, which the expiry rea
   await store.accept([{ row: { sequence } }], later(60_000));
   const { rows } = await database.pool.query('SELECT accepted FROM outbox');
   expect(rows).toEqual([{ accepted: now }]);
+});
+
+describe('an acceptance that is repeated after a failure', () => {
+  it('adds its events to the estimated queue of the notification service once', async () => {
+    const slow = createOutboxStore({
+      ...{ pool: database.pool, removalDelay: 0, noticeTime: 60_000, deleteFiles: false },
+    });
+    await database.addRow(await database.addForm(), 'form-created', { at: now });
+    const accepted = (await claim()).map((row) => ({ row }));
+    const busyUntil = async () => (await database.pool.query('SELECT busy_until FROM notice_queue')).rows[0].busy_until;
+    await database.pool.query('ALTER TABLE outbox RENAME TO elsewhere');
+    for (let attempt = 0; attempt < 3; attempt += 1) await expect(slow.accept(accepted, now)).rejects.toThrow();
+    await database.pool.query('ALTER TABLE elsewhere RENAME TO outbox');
+    await slow.accept(accepted, now);
+    expect(await busyUntil()).toEqual(later(60_000));
+  });
 });

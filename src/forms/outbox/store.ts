@@ -111,15 +111,21 @@ export type OutboxStore = ReturnType<typeof createOutboxStore>;
 export type DispatchedStore = Omit<OutboxStore, 'claimSubscribe' | 'findSubscriber' | 'replaceSubscriber'>;
 
 export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles }: OutboxStoreOptions) {
+  /** The rows whose events are part of the estimated queue. */
+  const queued = new WeakSet<AcceptedRow>();
+
   /**
    * Adds the accepted events to the estimated queue of the notification service. Returns the time by which their
    * notices have probably been sent. Runs outside the transaction of the acceptance: otherwise, all acceptances would
    * wait for the single row of `notice_queue`.
    */
   async function noticesUntil(rows: readonly AcceptedRow[], now: Date): Promise<Date | undefined> {
-    const sent = rows.filter(({ row }) => row.kind !== undefined && isEventKind(row.kind)).length;
-    if (sent === 0) return undefined;
-    const { rows: found } = await pool.query<{ busyUntil: Date }>(queueSql, [now, sent * noticeTime]);
+    const sent = rows.filter(({ row }) => row.kind !== undefined && isEventKind(row.kind));
+    if (sent.length === 0) return undefined;
+    // An acceptance that failed is repeated, but its events are sent once.
+    const added = sent.filter((row) => !queued.has(row));
+    const { rows: found } = await pool.query<{ busyUntil: Date }>(queueSql, [now, added.length * noticeTime]);
+    for (const row of added) queued.add(row);
     return found[0] && endOf(found[0].busyUntil, removalDelay);
   }
 
