@@ -105,8 +105,9 @@ async function prepare(
   const role = decideCreate(caller, definition, body.applicant !== undefined);
   await options.validator.requireUsable(tenantId, definition);
   const applicant = applicantOf(role, caller, body.applicant);
+  const id = randomUUIDv7();
   const form: NewForm = {
-    id: randomUUIDv7(),
+    id,
     tenantId,
     definitionId: body.definitionId,
     status: body.submit ? 'Submitted' : 'Draft',
@@ -122,6 +123,7 @@ async function prepare(
     noticeHashes: noticeHashes(options.hashes, { tenantId, applicant }),
     isBudgeted: isBudgeted(caller, role, { applicant, forAnother: role === 'clerk' }),
     addressHashes: options.addresses.hashes.all(tenantId, applicant.channels),
+    by: { role, account: options.pseudonyms(id, caller.issuer, caller.subject) },
   };
   return { form, caller, definition };
 }

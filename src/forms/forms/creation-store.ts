@@ -2,7 +2,9 @@
 // of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
+import { operations } from './catalogue.ts';
 import type { Form } from './form.ts';
+import { type Author, entrySql } from './history.ts';
 import type { IdempotencyRecord } from './idempotency.ts';
 import { countNoticeSql, isOverBudget, suppressedFacts } from './notice-budget.ts';
 import { type FormCounts, recordSql, recordValues } from './store.ts';
@@ -25,7 +27,13 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
   isBudgeted: boolean;
   /** HMACs of all addresses of the applicant, for the search by address. */
   addressHashes: Buffer[];
+  /** The author of the submission, for the history of a form that is submitted immediately. */
+  by?: Author;
 }
+
+const submissionSql = entrySql({
+  ...{ event: `'${operations.submit.recorded}'`, time: '$9', role: '$26', account: '$27' },
+});
 
 // Creates the form only if the idempotency key is unused. Waits for a concurrent request with the same key.
 const createSql = `
@@ -40,9 +48,10 @@ WITH existing AS (
   RETURNING form_id
 ), form AS (
   INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
-    one_per_applicant, applicant, last_accessed, submitted, data, files, for_another)
+    one_per_applicant, applicant, last_accessed, submitted, data, files, for_another, history)
   SELECT $7, $1, $10, $18, $9, $12, $11, $13, $15, $14, $9, CASE WHEN $18 = 'Submitted' THEN $9::timestamptz END,
-    coalesce($19::json, '{}'), coalesce($20::json, '{}'), $24
+    coalesce($19::json, '{}'), coalesce($20::json, '{}'), $24,
+    CASE WHEN $18 = 'Submitted' THEN jsonb_build_array(${submissionSql}) ELSE '[]' END
   WHERE NOT EXISTS (SELECT FROM existing) AND ($5::bytea IS NULL OR EXISTS (SELECT FROM record))
   RETURNING id
 ), addresses AS (
@@ -85,7 +94,7 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
         ...[form.definitionId, form.issuer, form.createdBy, form.anonymousApplicant, form.applicant],
         ...[onePerApplicant, record?.expired, noticeHashes, form.status, form.data, form.files, addressHashes],
         ...storedOrigin(),
-        ...[form.forAnother, form.isBudgeted],
+        ...[form.forAnother, form.isBudgeted, form.by?.role, form.by?.account],
       ];
       try {
         const claim = { tenant: tenantId, member: id };

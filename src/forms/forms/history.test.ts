@@ -45,6 +45,31 @@ describe('the history of a form', () => {
     expect(times[0]).toBe(((await forms.ask('GET', `/${id}`, { as: 'admin' })).body as { created: string }).created);
   });
 
+  it.each([
+    ['clerk', 'clerk', 'applicant'],
+    ['alice', 'applicant', 'applicant'],
+    ['intake', 'intake', 'intake'],
+  ] as const)('keeps the submission of a form that %s created and submitted at once', async (as, first, later) => {
+    const applicant = { channels: [{ channel: 'email', address: 'ana@example.org' }] };
+    const created = await forms.ask('POST', '', {
+      as,
+      body: {
+        ...{ definitionId: 'permit', data: { name: 'Ana' }, submit: true },
+        ...(as === 'intake' && { applicant }),
+      },
+    });
+    const { id } = created.body as { id: string };
+    forms.advance(1_000);
+    await operate(id, 'to-draft', 'assessor');
+    await operate(id, 'submit', as);
+    const entries = (await read(id)).results;
+    expect(entries.map(({ event, by }) => `${event} ${by.role}`)).toEqual([
+      ...[`created ${as === 'intake' ? 'intake' : 'creator'}`, `submitted ${first}`],
+      ...['to-draft assessor', `submitted ${later}`],
+    ]);
+    expect(entries[1]?.by.account).toBe(entries[3]?.by.account);
+  });
+
   it('names an account by a pseudonym that differs in each form', async () => {
     const accounts: unknown[] = [];
     for (const id of [await forms.draft(), await forms.draft()]) {

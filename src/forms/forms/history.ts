@@ -44,12 +44,18 @@ const firstEntries = 20;
  * Returns an SQL expression: the column `history` of the table alias `form`, with a further entry. The arguments are
  * SQL expressions. The first entries are never dropped, so that repeated changes cannot hide them.
  */
-export function appendSql(entry: { event: string; time: string; role: string; account?: string }, form = 'forms') {
+export function appendSql(entry: EntrySql, form = 'forms') {
   const column = `${form}.history`;
-  const { event, time, role, account = 'NULL' } = entry;
-  const row = `jsonb_build_array(${event}::text, ${time}::timestamptz, ${role}::text, ${account}::text)`;
   return `(CASE WHEN jsonb_array_length(${column}) >= ${keptEntries} THEN ${column} - ${firstEntries} ELSE ${column} END
-    || jsonb_build_array(${row}))`;
+    || jsonb_build_array(${entrySql(entry)}))`;
+}
+
+/** The columns of an entry as SQL expressions. */
+type EntrySql = Record<'event' | 'time' | 'role', string> & { account?: string };
+
+/** Returns an SQL expression: an entry of a history. */
+export function entrySql({ event, time, role, account = 'NULL' }: EntrySql): string {
+  return `jsonb_build_array(${event}::text, ${time}::timestamptz, ${role}::text, ${account}::text)`;
 }
 
 export type Pseudonyms = ReturnType<typeof createPseudonyms>;
