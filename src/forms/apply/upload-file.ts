@@ -2,6 +2,8 @@
 // the form finds it.
 import { randomUUID } from 'node:crypto';
 import { Problem } from '../../service/http/problem.ts';
+import { retryUntilDone } from '../../service/retry.ts';
+import type { UploadKey } from '../forms/upload-store.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { type NewFile, UnansweredUpload, type UploadedFile } from './files.ts';
 
@@ -26,7 +28,10 @@ export async function uploadFile(
   const { files, uploads, log, clock } = options;
   const { formId, tenantId, content } = file;
   const upload = { formId, tenantId, uploadId: randomUUID() };
-  const isCounted = await uploads.count({ ...upload, size: content.length, now: clock() });
+  const isCounted = await uploads.count({ ...upload, size: content.length, now: clock() }).catch(async (error) => {
+    await uncount();
+    throw error;
+  });
   if (!isCounted) {
     await uncount();
     await requireDraft();
@@ -38,9 +43,41 @@ export async function uploadFile(
     await uploads.uncount(upload).catch((cause: unknown) => log.warn({ err: cause }, 'count of uploads not corrected'));
     throw error;
   });
-  const isKept = await uploads.keep({ ...upload, urn: uploaded.urn, now: clock() });
+  const isKept = await keep(options, { ...upload, urn: uploaded.urn });
   if (!isKept) throw new Problem('gone', 'The form was deleted during the upload.');
   return uploaded;
+}
+
+/** The bounds of the wait before the record of a file is tried again, in milliseconds. */
+const backoff = { first: 200, cap: 2_000 };
+/** Milliseconds after which the record of a file is given up. */
+const longestKeep = 10_000;
+
+/**
+ * Records the URN of a file that the file service has stored. Repeats this if it fails: without the record, nothing
+ * would ever delete the file. Returns false if the form was deleted. If it fails for good, logs the URN, and throws.
+ */
+async function keep({ uploads, log, clock }: UploadOptions, upload: UploadKey & { urn: string }): Promise<boolean> {
+  let isKept = false;
+  let failure: unknown;
+  const isDone = await retryUntilDone(
+    async () => {
+      isKept = await uploads.keep({ ...upload, now: clock() });
+    },
+    {
+      ...{ backoff, signal: AbortSignal.timeout(longestKeep) },
+      onFailure(error) {
+        failure = error;
+      },
+    },
+  );
+  if (isDone) return isKept;
+  const { tenantId, formId, urn } = upload;
+  log.error(
+    { tenant: tenantId, formId, urn, err: failure },
+    'uploaded file not recorded: delete it at the file service',
+  );
+  throw failure;
 }
 
 /** Returns the problem of a form that has reached a limit. */

@@ -145,6 +145,40 @@ it('the deletion of a form finds the files that it names and those that were upl
   expect(await remove(id)).toMatchObject({ 'form-deleted': [...urns, other].sort() });
 });
 
+it('a file is found by the deletion even if the database was busy when it had been uploaded', async () => {
+  const page = apply.browser();
+  const { id } = await page.start();
+  const lock = await apply.forms.pool.connect();
+  beforeAnswer = async () => {
+    beforeAnswer = async () => undefined;
+    await lock.query('BEGIN');
+    await lock.query('SELECT FROM forms WHERE id = $1 FOR UPDATE', [id]);
+    // Longer than a statement of the service waits for the lock of a row.
+    setTimeout(() => void lock.query('COMMIT'), 2_000);
+  };
+  const { status, body } = await upload(page, id);
+  lock.release();
+  expect(status).toBe(201);
+  expect(await remove(id)).toMatchObject({ 'form-deleted': [body.urn] });
+});
+
+it('uploads that could not be counted use up no bytes of the client address', async () => {
+  const page = apply.browser();
+  const address = newAddress();
+  const ids: string[] = [];
+  for (let nth = 0; nth < 6; nth += 1) ids.push((await page.start()).id);
+  const lock = await apply.forms.pool.connect();
+  await lock.query('BEGIN');
+  await lock.query('SELECT FROM forms WHERE id = ANY ($1) FOR UPDATE', [ids]);
+  for (const id of ids) expect((await upload(page, id, 'content', address)).status).toBe(503);
+  await lock.query('COMMIT');
+  lock.release();
+  apply.forms.advance(10 * 60_000);
+  const statuses: number[] = [];
+  for (const id of ids) statuses.push((await upload(page, id, 'content', address)).status);
+  expect(statuses).toEqual([201, 201, 201, 201, 201, 201]);
+});
+
 it('a file whose form is deleted during the upload is deleted too', async () => {
   const page = apply.browser();
   const { id } = await page.start();
