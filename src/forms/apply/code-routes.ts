@@ -12,8 +12,13 @@ import { auditedByApi, codeBody, failures, formParams, formPath, smallBody } fro
 
 const sentResponse = z.object({ sent: z.literal(true), expires: z.iso.datetime() }).meta({ id: 'ApplyCodeSent' });
 
-/** Problems that the response must not show, because they reveal whether a form exists, or its status. */
-const hidden = new Set(['not-found', 'forbidden', 'gone', 'form-locked', 'form-not-draft', 'no-channel', 'conflict']);
+/** Problems that a response must never show, because they reveal whether a form exists. */
+const alwaysHidden = ['not-found', 'forbidden', 'no-channel', 'conflict'];
+/** Problems that reveal the status of a form. A person with a signed link has a mail about the form, and may see them. */
+const statusProblems = ['gone', 'form-locked', 'form-not-draft'];
+const hiddenFromRecipient = new Set(alwaysHidden);
+const hiddenFromAnyone = new Set([...alwaysHidden, ...statusProblems]);
+const hiddenFrom = (hasLink: boolean) => (hasLink ? hiddenFromRecipient : hiddenFromAnyone);
 
 export function sendCodeRoute(options: ApplyRoutesOptions): Route {
   const { guards, clock, codeLifetime } = options;
@@ -40,12 +45,14 @@ export function sendCodeRoute(options: ApplyRoutesOptions): Route {
 export interface FormOfTenant {
   formId: string;
   tenantId: string;
+  /** True if the person has opened a signed link to the form. */
+  hasLink?: boolean;
   context: HttpResponse;
 }
 
 /**
- * Sends a code to the applicant of the form. Also resolves if no such draft exists, so that the response does not
- * reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call. A call that failed
+ * Sends a code to the applicant of the form. Without a signed link, also resolves if no such draft exists, so that the
+ * response does not reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call. A call that failed
  * before a code was sent does not count towards the limits, so that the applicant can ask again. If a code may have
  * been sent, the call counts.
  *
@@ -54,8 +61,9 @@ export interface FormOfTenant {
  */
 export async function sendCode(
   { api, sends }: Pick<ApplyRoutesOptions, 'api' | 'sends'>,
-  { formId, ...form }: FormOfTenant,
+  { formId, hasLink = false, ...form }: FormOfTenant,
 ): Promise<void> {
+  const hidden = hiddenFrom(hasLink);
   const limiters = [sends.minute, sends.hour];
   for (const limiter of limiters)
     await count(limiter, formId, 'A code was sent a moment ago, or five were in the last hour.');
@@ -135,7 +143,7 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
  */
 export async function useCode(
   { store, hashes, wrongCodes, clock }: Pick<ApplyRoutesOptions, 'store' | 'hashes' | 'wrongCodes' | 'clock'>,
-  { formId, tenantId }: Pick<FormOfTenant, 'formId' | 'tenantId'>,
+  { formId, tenantId, hasLink = false }: Omit<FormOfTenant, 'context'>,
   { code, browser }: { code: string; browser: string },
   call: () => Promise<unknown>,
 ): Promise<void> {
@@ -156,7 +164,7 @@ export async function useCode(
     // The code is released even after a timeout, although the form service may have accepted it. The form was not
     // opened in this browser, and the applicant may have no other code.
     await store.releaseCode(tenantId, use);
-    const isWrong = error instanceof Problem && (error.slug === 'invalid-code' || hidden.has(error.slug));
+    const isWrong = error instanceof Problem && (error.slug === 'invalid-code' || hiddenFrom(hasLink).has(error.slug));
     if (!isWrong) throw error;
     return refuse();
   }

@@ -123,6 +123,19 @@ describe('keep my draft', () => {
 });
 
 describe('delete my draft and my data', () => {
+  it.each([
+    ['Locked', 'Your draft is locked'],
+    ['Submitted', 'you cannot delete it here'],
+  ] as const)('says so if the form is %s, instead of waiting for a code that never comes', async (status, says) => {
+    const { id, remove } = await warned();
+    await apply.forms.setStatus(id, status);
+    for (const fields of [{ step: 'code' }, { step: 'delete', code: 'ABCDEF' }]) {
+      const answer = await post(remove, fields);
+      expect([answer.status, await answer.text()]).toEqual([409, expect.stringContaining(says)]);
+    }
+    expect(await rowOf(id)).toMatchObject({ status });
+  });
+
   it('asks for a code that it sends, refuses a wrong one, and then erases the form', async () => {
     const { id, email, remove } = await warned();
     const context = await chromium.newContext();

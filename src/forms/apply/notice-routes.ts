@@ -90,7 +90,7 @@ function readLink(
   if (!facts) throw invalidRequest([{ pointer: '/query/link', detail: 'is not a link of this form' }]);
   if (facts.expires <= clock()) throw new Problem('gone', 'The link has expired.', { members: { expired: true } });
   return {
-    form: { formId, tenantId: facts.tenantId, context: response },
+    form: { formId, tenantId: facts.tenantId, hasLink: true, context: response },
     language: pageLanguage(request, facts.language),
   };
 }

@@ -68,7 +68,10 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
         title: 'Your draft is locked',
         text: 'You cannot change it here any more. If you still need it, ask the office that you are applying to to unlock it.',
       },
-      submitted: { title: 'This is no longer a draft', text: 'You have submitted it, so it will not be locked.' },
+      submitted: {
+        title: 'This is no longer a draft',
+        text: 'You have submitted it, so it will not be locked, and you cannot delete it here.',
+      },
       gone: { title: 'This draft does not exist any more', text: 'It was deleted. You can start again.' },
       held: { title: 'Your draft cannot be deleted now', text: 'Ask the office that you are applying to.' },
       busy: { title: 'Please wait a moment', text: 'There were too many requests. Try again in a few minutes.' },
@@ -123,7 +126,10 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
         title: 'Votre brouillon est verrouillé',
         text: 'Vous ne pouvez plus le changer ici. Si vous en avez encore besoin, demandez au bureau qui le gère de le rouvrir.',
       },
-      submitted: { title: 'Ce n’est plus un brouillon', text: 'Vous l’avez envoyé : il ne sera pas verrouillé.' },
+      submitted: {
+        title: 'Ce n’est plus un brouillon',
+        text: 'Vous l’avez envoyé : il ne sera pas verrouillé, et vous ne pouvez pas le supprimer ici.',
+      },
       gone: { title: 'Ce brouillon n’existe plus', text: 'Il a été supprimé. Vous pouvez recommencer.' },
       held: {
         title: 'Votre brouillon ne peut pas être supprimé maintenant',
