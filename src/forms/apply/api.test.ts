@@ -20,12 +20,27 @@ const patient = 30_000;
 
 /** Calls a form service that responds with `respond`. Returns the error of the call. */
 async function failureOf(respond: RequestListener, timeoutMs = 300): Promise<unknown> {
-  server = createServer(respond).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  return callAt((server.address() as AddressInfo).port, timeoutMs);
+  return callAt(await listen(respond), timeoutMs);
 }
 
+async function listen(respond: RequestListener): Promise<number> {
+  server = createServer(respond).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+const contextOf = (address: string) => ({ locals: { forwarded: { address }, scope: {} } }) as unknown as HttpResponse;
+
 async function callAt(port: number, timeoutMs = patient): Promise<unknown> {
+  openApi(port, timeoutMs);
+  const context = contextOf('unknown');
+  return api.call({ method: 'POST', path: '/forms', tenantId: 'urn:example', body: '{}', context }).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+function openApi(port: number, timeoutMs = patient): void {
   api = createFormApi({
     ownUrl: () => `http://127.0.0.1:${port}`,
     account: { token: async () => 'token', renew: async (token) => token },
@@ -33,11 +48,6 @@ async function callAt(port: number, timeoutMs = patient): Promise<unknown> {
     metrics: createMetrics(),
     timeoutMs,
   });
-  const context = { locals: { forwarded: { address: 'unknown' }, scope: {} } } as unknown as HttpResponse;
-  return api.call({ method: 'POST', path: '/forms', tenantId: 'urn:example', body: '{}', context }).then(
-    () => undefined,
-    (error: unknown) => error,
-  );
 }
 
 const problem =
@@ -60,6 +70,32 @@ it.each<[string, RequestListener]>([
   ['fails itself', problem(500, 'internal')],
 ])('a call may have had its effect if the form service %s', async (_how, respond) => {
   expect(await failureOf(respond)).toBeInstanceOf(UnansweredCall);
+});
+
+it('slow calls from one address leave connections to the calls of others', async () => {
+  const held: (() => void)[] = [];
+  const port = await listen((request, response) => {
+    const answer = () => response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    if (request.url?.includes('/slow')) held.push(answer);
+    else answer();
+  });
+  openApi(port);
+  const call = (address: string, tenantId: string, path: string) =>
+    api.call({ method: 'GET', path, tenantId, context: contextOf(address) });
+  const slow = ['203.0.113.1', '203.0.113.2', '203.0.113.3', '203.0.113.4', '203.0.113.5'].flatMap((address) =>
+    Array.from({ length: 20 }, () => call(address, 'urn:hostile', '/slow')),
+  );
+  await expect.poll(() => held.length).toBe(32);
+  expect((await call('203.0.113.9', 'urn:honest', '/forms')).status).toBe(200);
+  const one = Array.from({ length: 88 }, () => call('203.0.113.10', 'urn:honest', '/slow'));
+  await expect.poll(() => held.length).toBe(40);
+  await expect(call('203.0.113.10', 'urn:honest', '/forms')).rejects.toMatchObject({ slug: 'busy', status: 503 });
+  expect((await call('203.0.113.9', 'urn:honest', '/forms')).status).toBe(200);
+  const release = setInterval(() => {
+    for (const answer of held.splice(0)) answer();
+  }, 5);
+  await Promise.all([...slow, ...one]);
+  clearInterval(release);
 });
 
 it.each<[string, RequestListener]>([

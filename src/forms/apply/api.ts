@@ -5,11 +5,13 @@ import type { Dispatcher } from 'undici';
 import { HttpAgent } from '../../platform/http-agent.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
 import { isUnconnected } from '../../platform/platform-error.ts';
+import { networkOf } from '../../service/http/client-address.ts';
 import { ownCallHeaders } from '../../service/http/own-calls.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { findProblemType, type ProblemSlug } from '../../service/http/problem-types.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { isObject } from '../../service/json-value.ts';
+import { createFairQueue } from '../../service/limits/fair-queue.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { scopeHeaders } from '../../service/operations/request-scope.ts';
@@ -46,8 +48,8 @@ export class UnsentCall extends Problem {}
 
 export interface FormApi {
   /**
-   * Calls the API. Throws UnansweredCall, UnsentCall, or PlatformError if the account gets no token. Throws another
-   * Problem if the status of the response is 400 or higher. A redirect, or a success without JSON, comes from a proxy,
+   * Calls the API. Throws Problem `busy` if too many calls are running, UnansweredCall, UnsentCall, or PlatformError if
+   * the account gets no token. Throws another Problem if the status of the response is 400 or higher. A redirect, or a success without JSON, comes from a proxy,
    * so it counts as no response of the API.
    */
   call(call: ApiCall): Promise<ApiAnswer>;
@@ -61,13 +63,25 @@ export interface FormApiOptions {
   ownUrl(): string;
   account: TokenSource;
   log: Logger;
-  metrics: Pick<Metrics, 'dependencyFailures'>;
+  metrics: Pick<Metrics, 'dependencyFailures' | 'queueRefusals'>;
   /**
    * Time limit of a call in milliseconds. It must be long enough to send a code, because the form service then makes
    * several calls to the platform.
    */
   timeoutMs: number;
 }
+
+/**
+ * The calls of one tenant, or from one client network, may all be slow, such as submits that wait for a validation.
+ * They must not use all connections to the form service.
+ */
+const shares = {
+  slots: { total: 64, perTenant: 32, perMember: 8 },
+  waiting: { total: 640, perTenant: 320, perMember: 80 },
+  waitMs: 10_000,
+  detail: 'Too many applicants are using these pages at the moment. Try again.',
+  retryAfterSeconds: 5,
+};
 
 export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs }: FormApiOptions): FormApi {
   const agent = new HttpAgent();
@@ -113,18 +127,25 @@ export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs
     }
   }
 
+  async function exchange(call: ApiCall): Promise<ApiAnswer> {
+    const token = call.isAnonymous ? undefined : await account.token();
+    let answer = await send(call, token);
+    if (answer.status === 401 && token !== undefined) {
+      const renewed = await account.renew(token);
+      if (renewed !== token) answer = await send(call, renewed);
+    }
+    if (!answer.problem) return answer;
+    if (answer.status === 401 && token !== undefined)
+      throw fail('denied', 'unavailable', 'The account of the intake application was refused.');
+    throw problemOf(answer.problem) ?? fail('failed', 'dependency-failed', 'The form service failed.');
+  }
+
+  const onRefused = (reason: string) => metrics.queueRefusals.inc({ queue: 'form-api', reason });
+  const queue = createFairQueue({ ...shares, onRefused });
   return {
-    async call(call) {
-      const token = call.isAnonymous ? undefined : await account.token();
-      let answer = await send(call, token);
-      if (answer.status === 401 && token !== undefined) {
-        const renewed = await account.renew(token);
-        if (renewed !== token) answer = await send(call, renewed);
-      }
-      if (!answer.problem) return answer;
-      if (answer.status === 401 && token !== undefined)
-        throw fail('denied', 'unavailable', 'The account of the intake application was refused.');
-      throw problemOf(answer.problem) ?? fail('failed', 'dependency-failed', 'The form service failed.');
+    call(call) {
+      const member = networkOf(call.context.locals.forwarded.address);
+      return queue.run({ tenant: call.tenantId, member }, () => exchange(call));
     },
     close: () => agent.destroy(),
   };
