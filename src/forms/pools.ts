@@ -5,10 +5,10 @@ import type { Metrics } from '../service/operations/metrics.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { createSharedPool, type SharedPool } from '../service/postgres/shared-pool.ts';
 import type { FormsConfig } from './config.ts';
-import { registerConnections, registerPoolName } from './registers/register-lock.ts';
+import { registerConnections, registerPoolName, registerSilence } from './registers/register-lock.ts';
 
 export interface PoolsOptions {
-  config: FormsConfig;
+  config: Pick<FormsConfig, 'DATABASE_URL' | 'DATABASE_POOL_SIZE'>;
   log: Logger;
   metrics: Metrics;
 }
@@ -20,11 +20,12 @@ const requestPoolName = 'requests';
 const outboxConnections = 3;
 
 export function openPools({ config, log, metrics }: PoolsOptions) {
-  const open = (name: string, size: number) => createPool({ url: config.DATABASE_URL, log, metrics, name, size });
+  const database = { url: config.DATABASE_URL, log, metrics };
+  const open = (name: string, size: number) => createPool({ ...database, name, size });
   return {
     requests: open(requestPoolName, config.DATABASE_POOL_SIZE),
     outbox: open('outbox', outboxConnections),
-    registers: open(registerPoolName, registerConnections),
+    registers: createPool({ ...database, name: registerPoolName, size: registerConnections, silence: registerSilence }),
   };
 }
 

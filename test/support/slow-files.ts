@@ -166,6 +166,7 @@ export const slowFiles = [
   'src/token-handler/clients/upkeep.test.ts',
   'src/service/auth/signing-keys.test.ts',
   'src/platform/registration.test.ts',
+  'test/faults/long-waits.test.ts',
   'test/faults/dropped-connections.test.ts',
   'src/token-handler/sessions/outage.test.ts',
   'src/token-handler/sessions/limit.test.ts',

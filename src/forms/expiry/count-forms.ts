@@ -1,10 +1,12 @@
 // Counts the forms by status for a metric. The statement reads a whole index of the forms. A run of the reconciler
-// therefore executes it only once, and outside of the transactions that hold the lease. The time limit is 18 seconds,
-// because the pool closes a connection that is silent for 20 seconds.
+// therefore executes it only once, and outside of the transactions that hold the lease.
 import type pg from 'pg';
 import type { Logger } from '../../service/operations/log.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
 import { type FormStatus, formStatuses } from '../forms/catalogue.ts';
+
+/** Maximum time in milliseconds: the pool closes a connection that is silent for 20 seconds. */
+export const longestCount = 18_000;
 
 export interface CountOptions {
   pool: pg.Pool;
@@ -17,7 +19,7 @@ export interface CountOptions {
  * Returns the number of forms by status. Returns undefined if the count fails or takes too long. The promise never
  * rejects, because a failed count must not fail a run whose expiry succeeded.
  */
-export async function countForms({ pool, log, limit = 18_000 }: CountOptions) {
+export async function countForms({ pool, log, limit = longestCount }: CountOptions) {
   try {
     return await withTransaction(pool, async (client) => {
       await client.query(`SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = ${limit}`);

@@ -8,6 +8,7 @@ import { createFairQueue } from '../../service/limits/fair-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { borrow } from '../../service/postgres/kept-connections.ts';
 import { isLockTimeout } from '../../service/postgres/postgres.ts';
+import { silenceFor } from '../../service/postgres/silent-connections.ts';
 
 export interface RegisterLock {
   /**
@@ -44,7 +45,9 @@ export const registerConnections = 6;
 /** Label of the register pool in the metrics. */
 export const registerPoolName = 'registers';
 /** Maximum time in milliseconds from the request to the last step, including the wait for the lock. */
-const changeMs = 45_000;
+export const longestChange = 45_000;
+/** Limits of the register pool. A wait for a lock is one statement, during which Postgres sends nothing. */
+export const registerSilence = silenceFor(longestChange);
 
 export function createRegisterLock(options: RegisterLockOptions): HoldRegister {
   const { pool, metrics, connections = registerConnections, waitMs = 30_000, stepMs = 10_000 } = options;
@@ -72,10 +75,10 @@ export function createRegisterLock(options: RegisterLockOptions): HoldRegister {
         await takeAdvisoryLock(client, ['register', tenant, member], left(waitMs));
         return work({
           lockDefinitions: () =>
-            takeAdvisoryLock(client, ['register definitions', tenant], Math.min(waitMs, left(changeMs))),
+            takeAdvisoryLock(client, ['register definitions', tenant], Math.min(waitMs, left(longestChange))),
           timeForStep() {
             if (isLost()) throw new Problem('unavailable', 'The connection to the database was lost.', retrySoon);
-            const time = Math.floor(left(changeMs));
+            const time = Math.floor(left(longestChange));
             if (time > 0) return Math.min(time, stepMs);
             throw new Problem('dependency-failed', 'The configuration service took too long.');
           },
@@ -98,7 +101,7 @@ function inTransaction<T>(
       await client.query('BEGIN');
       await client.query(
         `SELECT set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', '60s', true)`,
-        [`${changeMs}ms`],
+        [`${longestChange}ms`],
       );
       const result = await work(client, isBroken);
       // The change is complete at this point, so a lost lock no longer matters.

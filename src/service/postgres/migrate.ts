@@ -97,9 +97,11 @@ async function connect({ url, patience = 60_000, log }: ConnectOptions): Promise
 
 const presentLimits = `SELECT setconfig FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
   JOIN pg_roles r ON r.oid = s.setrole WHERE d.datname = current_database() AND r.rolname = current_user`;
+/** The statement timeout of the role, in seconds. */
+export const statementSeconds = 15;
 /** Settings of the role. Unlike settings that a client requests, they also apply behind a PgBouncer. */
 const roleLimits = (lockTimeout = '5s') => [
-  'statement_timeout=15s',
+  `statement_timeout=${statementSeconds}s`,
   `lock_timeout=${lockTimeout}`,
   'idle_in_transaction_session_timeout=60s',
   // After a minute, Postgres closes a connection whose client cannot be reached. With the default of Linux, connections

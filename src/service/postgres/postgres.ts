@@ -29,6 +29,7 @@ export function createPool(options: {
    * named `formgate <name>`.
    */
   name?: string;
+  /** Required if a statement of the pool may take longer than the statement timeout of the role (`silenceFor`). */
   silence?: SilenceLimits;
   log: Logger;
   metrics: Metrics;

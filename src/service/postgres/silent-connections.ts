@@ -18,8 +18,16 @@ export interface SilenceLimits {
   longest: number;
 }
 
-/** `longest` exceeds the statement timeout (15 s), so that only a dead or blocked connection reaches it. */
-export const silenceLimits: SilenceLimits = { suspicious: 3_000, longest: 20_000 };
+/**
+ * Returns the limits for a pool whose longest statement, or wait for a lock, takes at most `longestStatement`
+ * milliseconds. `longest` exceeds this time, so that only a dead or blocked connection reaches it.
+ */
+export function silenceFor(longestStatement: number): SilenceLimits {
+  return { suspicious: 3_000, longest: longestStatement + 5_000 };
+}
+
+/** The limits for pools whose statements have the statement timeout of the role (15 s, see migrate). */
+export const silenceLimits: SilenceLimits = silenceFor(15_000);
 
 /**
  * Maximum difference, in milliseconds, between the opening time of a connection in this process and in Postgres. The

@@ -2,16 +2,24 @@
 // Each lock is held until the end of the transaction.
 import { Problem } from '../../service/http/problem.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
+import { silenceFor } from '../../service/postgres/silent-connections.ts';
 import type { Registration } from './registration.ts';
 
 export type ClientKey = Pick<Registration, 'tenantId' | 'clientId'>;
+
+/** Maximum time, in milliseconds, for a statement of a transaction that calls `lockClient`. */
+export const longestClientWait = 25_000;
+/** Limits of the pool for changes. A wait for a lock is one statement, during which Postgres sends nothing. */
+export const changeSilence = silenceFor(longestClientWait);
 
 /**
  * Serialises registrations and changes of one client. Takes an advisory lock, because the first registration has no
  * row. Raises the timeouts: the request that holds the lock may be calling the identity provider.
  */
 export async function lockClient(client: Queryable, { tenantId, clientId }: ClientKey): Promise<void> {
-  await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
+  await client.query(
+    `SET LOCAL lock_timeout = ${longestClientWait}; SET LOCAL statement_timeout = ${longestClientWait}`,
+  );
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";
   await client.query(sql, [tenantId, clientId]);
 }
