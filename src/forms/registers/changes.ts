@@ -1,6 +1,7 @@
 // Creates, patches and deletes registers in steps. Any step may fail, and the client may repeat the request. A register
 // without a definition does not exist. A create therefore adds the definition last, and a delete removes it first.
 import { Problem } from '../../service/http/problem.ts';
+import { databaseProblem } from '../../service/postgres/postgres.ts';
 import { fitsIntoBody, type Parts, type Register, registerOf, toRegister } from './register.ts';
 import type { HoldRegister, RegisterLock } from './register-lock.ts';
 import type { CallContext, RegisterStore } from './store.ts';
@@ -113,8 +114,10 @@ async function afterChange<T>(written: string, steps: () => Promise<T>): Promise
   try {
     return await steps();
   } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    const { status, slug, headers, members, detail } = error;
+    // The lock of the definitions is taken in Postgres.
+    const problem = error instanceof Problem ? error : databaseProblem(error);
+    if (!problem) throw error;
+    const { status, slug, headers, members, detail } = problem;
     const earlier: unknown[] = Array.isArray(members.written) ? members.written : [];
     const advice = earlier.length > 0 ? '' : ' Only a part of the request was carried out: repeat it.';
     const options = { cause: error, headers, members: { ...members, written: [written, ...earlier] } };

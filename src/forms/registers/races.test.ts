@@ -1,7 +1,7 @@
 // Tests concurrent changes on two replicas that share only the database and the configuration service.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
+import { type FaultProxy, type FaultProxyOptions, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import {
   type RegisterBackend,
   type Replica,
@@ -39,9 +39,12 @@ async function read(name: string) {
   return body as { description: string; entries: string[] };
 }
 
-async function withSlowReplica(options: ReplicaOptions, work: (slow: Replica, proxy: FaultProxy) => Promise<void>) {
+async function withSlowReplica(
+  { scripted, ...options }: ReplicaOptions & FaultProxyOptions,
+  work: (slow: Replica, proxy: FaultProxy) => Promise<void>,
+) {
   const { origin, pathname } = new URL(backend.configurationUrl);
-  const proxy = await startFaultProxy(origin);
+  const proxy = await startFaultProxy(origin, { ...(scripted && { scripted }) });
   try {
     await work(await backend.start({ ...options, configurationUrl: `${proxy.url}${pathname}` }), proxy);
   } finally {
@@ -212,6 +215,20 @@ describe('The database', () => {
       expect((await slow.request('PATCH', pathOf(name), { body: patchBody('y') })).status).toBe(200);
       expect(await read(name)).toMatchObject(patchBody('y'));
     }));
+
+  it('a lock that is lost while the entries are written is 503 that says so, because they are published', async () => {
+    const beforeWrite = async ({ method }: { method?: string | undefined }) => {
+      if (method === 'PATCH') await terminateLockHolders();
+      return undefined;
+    };
+    await withSlowReplica({ scripted: beforeWrite }, async (slow) => {
+      const name = await create();
+      const { status, headers, body } = await slow.request('PATCH', pathOf(name), { body: patchBody('x') });
+      expect({ status, ...(body as object) }).toMatchObject({ status: 503, written: ['the entries'] });
+      expect(headers.get('retry-after')).toBe('5');
+      expect(await read(name)).toMatchObject({ description: 'first', entries: ['x', 'x'] });
+    });
+  });
 });
 
 async function terminateLockHolders(): Promise<void> {
