@@ -61,6 +61,33 @@ describe('a table', () => {
   });
 
   it.each([
+    ['LF, the rows in CRLF', 'a,b\n1,2\r\n\r\n"3\n""x","4\r\n"\r\n5,6\r\n'],
+    ['CRLF, the rows in LF', 'a,b\r\n1,2\n\n"3\n""x","4\r\n"\n5,6\n'],
+    ['CR, the rows in each kind', 'a,b\r1,2\n\r"3\n""x","4\r\n"\r\n5,6'],
+  ])('may mix line breaks: the header ends in %s', async (_what, text) => {
+    expect((await readTable(text)).rows).toMatchObject([
+      { line: 2, cells: ['1', '2'] },
+      { line: 6, cells: ['3\n"x', '4\r\n'] },
+      { line: 7, cells: ['5', '6'] },
+    ]);
+    // Wherever a step of the parser ends.
+    for (let length = 16_370; length < 16_390; length += 1) {
+      const long = 'x'.repeat(length);
+      expect((await readTable(`${text.slice(0, 4)}${text.slice(4).replace('1,', `${long},`)}`)).rows).toMatchObject([
+        { line: 2, cells: [long, '2'] },
+        { line: 6, cells: ['3\n"x', '4\r\n'] },
+        { line: 7, cells: ['5', '6'] },
+      ]);
+    }
+  });
+
+  it('names the line in a table that mixes line breaks', async () => {
+    expect(await problemOf('a,b\n1,2\r\n\r\n3\n')).toMatch(/line 4 has another number of cells/);
+    expect(await problemOf('a,b\r\n1,2\n\n3\r\n')).toMatch(/line 4 has another number of cells/);
+    expect(await problemOf('a,b\r\n"1\r\n\r\nx",2\r\n3\r\n')).toMatch(/line 5 has another number of cells/);
+  });
+
+  it.each([
     ['no text', '\n', /has no header/],
     ['an empty column name', 'a,\n1,2\n', /an empty name/],
     ['a repeated column name', 'a,a\n1,2\n', /repeats a name/],

@@ -35,17 +35,29 @@ const reserved = new Set(['__proto__', 'constructor', 'prototype']);
  * in the header. Skips empty lines. Throws Problem `invalid-request`, which names the line.
  */
 export async function readTable(text: string): Promise<Table> {
-  const parser = new Parser({ cast: trimName, delimiter: delimiterOf(text), info: true, skipEmptyLines: true });
   const rows: Row[] = [];
+  // Number of CRLF in quoted cells. The parser counts two lines for each of them.
+  let pairs = 0;
+  const parser = new Parser({
+    cast: (cell, context) => {
+      if (context.quoting) pairs += cell.split('\r\n').length - 1;
+      return trimName(cell, context);
+    },
+    delimiter: delimiterOf(text),
+    onRecord: (cells, { lines }) => {
+      if (rows.length > maxEntries) throw bodyProblem('invalid-request', `has more than ${maxEntries} rows`);
+      rows.push({ line: lines - pairs, cells });
+      return null;
+    },
+    // By default, the parser expects the line break that ends the header after all rows.
+    recordDelimiter: ['\r\n', '\n', '\r'],
+    skipEmptyLines: true,
+  });
   try {
-    await pipeline(stepsOf(text), parser, async (records: AsyncIterable<unknown>) => {
-      for await (const { record, info } of records as AsyncIterable<{ record: string[]; info: { lines: number } }>) {
-        if (rows.length > maxEntries) throw bodyProblem('invalid-request', `has more than ${maxEntries} rows`);
-        rows.push({ line: info.lines, cells: record });
-      }
-    });
+    // The parser emits nothing, but ends only if it is read.
+    await pipeline(stepsOf(text), parser.resume());
   } catch (error) {
-    throw error instanceof CsvError ? malformed(error) : error;
+    throw error instanceof CsvError ? malformed(error, pairs) : error;
   }
   const [header] = rows.splice(0, 1);
   return { columns: columnsOf(header), rows };
@@ -90,11 +102,9 @@ const reasons: Record<string, string> = {
 };
 
 // The problem omits the parser's message, because that message contains the values of cells.
-function malformed(error: CsvError & { lines?: number }) {
-  return bodyProblem(
-    'invalid-request',
-    `is not CSV: line ${error.lines ?? 1} ${reasons[error.code] ?? 'is malformed'}`,
-  );
+function malformed({ code, lines }: CsvError & { lines?: number }, pairs: number) {
+  const line = lines === undefined ? 1 : lines - pairs;
+  return bodyProblem('invalid-request', `is not CSV: line ${line} ${reasons[code] ?? 'is malformed'}`);
 }
 
 /**
