@@ -145,6 +145,13 @@ describe('an import', () => {
     ['a number that would change', 'value,order\njasper,00012\n', /line 2 needs a number/],
     ['true or false', 'value,open\njasper,yes\n', /line 2 needs true or false/],
     ['JSON', 'value,geo\njasper,{\n', /line 2 needs JSON/],
+    ['an integer that is kept', 'value,geo\njasper,[12345678901234567890]\n', /line 2 needs JSON .* would be rounded/],
+    ['a number that is not infinite', 'value,geo\njasper,[1e999]\n', /line 2 needs JSON .* too large a number/],
+    ['JSON without forbidden names', 'value,geo\njasper,"{""__proto__"":{""x"":1}}"\n', /line 2 .* a forbidden name/],
+    ['JSON without repeated names', 'value,geo\njasper,"{""a"":1,""a"":2}"\n', /line 2 .* repeats a name/],
+    ['JSON without NUL', `value,geo\njasper,"[""\\u0000""]"\n`, /line 2 .* a NUL character/],
+    ['JSON of few levels', `value,geo\njasper,${'['.repeat(20_000)}${']'.repeat(20_000)}\n`, /line 2 .* 100 levels/],
+    ['JSON of few values', `value,geo\njasper,"[${'0,'.repeat(200_001)}0]"\n`, /line 2 .* 200000 JSON values/],
     ['a key', 'value,label\n,Nowhere\n', /line 2 has no key/],
     ['one row for each key', 'value,label\nx,1\nx,2\n', /line 3 repeats the key/],
   ])('names the line that needs %s', async (_what, text, detail) => {

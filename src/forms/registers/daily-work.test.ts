@@ -184,6 +184,33 @@ describe('CSV', () => {
   });
 
   it.each([
+    [
+      'an integer that would be rounded',
+      '[12345678901234567890]',
+      /line 2 needs JSON in the column geo, but a part of it/,
+    ],
+    [
+      'JSON that is nested too deeply',
+      `${'['.repeat(20_000)}${']'.repeat(20_000)}`,
+      /but it is nested deeper than 100 levels$/,
+    ],
+    ['a forbidden name', '"{""__proto__"":{""x"":1}}"', /line 2 .*, but a part of it is a forbidden name$/],
+  ])('with %s in a column of JSON is 400 that names the line', async (_what, cell, detail) => {
+    const name = await register([{ value: 'banff', geo: {} }]);
+    const response = await csv(name, '', `value,geo\nbanff,${cell}\n`);
+    const errors = [{ pointer: '', detail: expect.stringMatching(detail) }];
+    expect(response).toMatchObject({ status: 400, body: { type: 'urn:formgate:problem:invalid-request', errors } });
+    expect(await entriesOf(name)).toEqual([{ value: 'banff', geo: {} }]);
+  });
+
+  it('with more JSON values than a document may have is 400 already with dryRun=true', async () => {
+    const name = await register([{ value: 'a', geo: [] }]);
+    const cell = `"[${'0,'.repeat(70_000)}0]"`;
+    const { status, text } = await csv(name, '?dryRun=true', `value,geo\na,${cell}\nb,${cell}\nc,${cell}\n`);
+    expect([status, text.slice(0, 500)]).toEqual([400, expect.stringContaining('has more than 200000 JSON values')]);
+  });
+
+  it.each([
     ['another content type', 'application/json', '[]', 415],
     ['another charset', 'text/csv; charset=utf-16', 'value\n', 415],
     ['a NUL character', 'text/csv', 'value\na\0\n', 400],

@@ -1,5 +1,6 @@
 // Applies a CSV table to the entries of a register. A table that `toCsv` wrote from these entries changes nothing.
 import { bodyProblem } from '../../service/http/body-bytes.ts';
+import { parseJsonBytes } from '../../service/http/json-body.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { isObject, memberOf } from '../../service/json-value.ts';
 import { cellOf, type Row, type Table, textOf } from './csv.ts';
@@ -103,21 +104,25 @@ function cellReader(existing: readonly unknown[], column: string): (cell: string
   if (kind === undefined || kind === 'string') return (cell) => (cell === '' ? undefined : textOf(cell));
   return (cell, row) => {
     if (cell === '') return undefined;
-    const value = parseJson(cell);
+    const { value, reason = '' } = parseCell(cell);
     // Rejects a number that JSON would write differently from the cell, because the stored number would not match the
     // table.
     if (typeof value === kind && value !== null && (kind === 'object' || JSON.stringify(value) === cell)) return value;
-    throw onLine(row, `needs ${named[kind]} in the column ${column}`);
+    throw onLine(row, `needs ${named[kind]} in the column ${column}${kind === 'object' ? reason : ''}`);
   };
 }
 
 const named: Record<string, string> = { number: 'a number', boolean: 'true or false', object: 'JSON' };
 
-function parseJson(text: string): unknown {
+/** Parses JSON by the rules of JSON bodies. If the text breaks one, returns the reason, which quotes nothing of it. */
+function parseCell(text: string): { value?: unknown; reason?: string } {
   try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+    return parseJsonBytes(Buffer.from(text));
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const first = error.errors?.[0];
+    if (!first || error.slug === 'malformed-json') return {};
+    return { reason: `, but ${first.pointer === '' ? 'it' : 'a part of it'} ${first.detail}` };
   }
 }
 

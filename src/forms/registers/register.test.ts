@@ -180,6 +180,14 @@ describe('Rule 4 and Limits 2, entries', () => {
     expect(entryProblems([`${entries[0]}x`])).toHaveLength(1);
   });
 
+  it('200,000 JSON values in all entries are accepted, and more are not, because no document may have more', () => {
+    const zeros = (length: number) => ({ a: Array.from({ length }, () => 0) });
+    // Each comma and each opening bracket counts as a value.
+    const entries = [zeros(100_000), zeros(99_996)];
+    expect(entryProblems(entries)).toEqual([]);
+    expect(entryProblems([...entries, {}])).toEqual([{ path: [], detail: 'has more than 200000 JSON values' }]);
+  });
+
   it('at most 20 invalid entries are listed, so that the response stays small', () => {
     expect(entryProblems(Array.from({ length: 10_000 }, () => 1))).toHaveLength(20);
   });

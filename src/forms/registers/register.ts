@@ -1,6 +1,7 @@
 // A data register and its two parts in the configuration service: the definition, which has an array schema, and the
 // entries. If one part is missing, the register does not exist. All functions are pure.
 import { Problem } from '../../service/http/problem.ts';
+import { hasMoreValues, mostJsonValues, tooManyValues } from '../../service/json-size.ts';
 import { isObject } from '../../service/json-value.ts';
 
 export const registerNamespace = 'data-register';
@@ -150,8 +151,15 @@ export function entryProblems(entries: readonly unknown[]): EntryProblem[] {
     else if (reserved) problems.push({ path: [index, ...reserved], detail: 'is a reserved name' });
     if (problems.length === maxProblems) break;
   }
-  if (problems.length === 0 && sizeOf(entries) > maxEntriesBytes) problems.push({ path: [], detail: tooLarge });
-  return problems;
+  const limit = problems.length === 0 ? exceededLimit(JSON.stringify(entries)) : undefined;
+  return limit === undefined ? problems : [{ path: [], detail: limit }];
+}
+
+/** Returns why the entries, as JSON, are too many for the configuration service. Undefined if they are not. */
+function exceededLimit(json: string): string | undefined {
+  if (Buffer.byteLength(json) > maxEntriesBytes) return tooLarge;
+  // Responses of the configuration service with more values are refused, so the register could not be read again.
+  return hasMoreValues(json, mostJsonValues) ? tooManyValues : undefined;
 }
 
 /**

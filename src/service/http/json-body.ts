@@ -63,7 +63,7 @@ export function isOtherCharset(contentType: string): boolean {
 }
 
 /** Parses and checks the bytes of a body. Throws Problems with status 400 that list the invalid values. */
-function parseJsonBytes(bytes: Buffer): JsonBody {
+export function parseJsonBytes(bytes: Buffer): JsonBody {
   if (!isUtf8(bytes)) throw bodyProblem('malformed-json', 'is not UTF-8');
   const outline = outlineOf(bytes);
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
