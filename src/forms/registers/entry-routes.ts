@@ -97,7 +97,8 @@ function importRoute({ bearer, mayManage, tenant, edits, store }: RegisterRoutes
       'The table has a header and is separated by commas, semicolons or tabs. A single column gives strings; several give ' +
       'objects, with the key in the column `keyField`. Members without a column are kept, and an empty cell removes a ' +
       'member. A column has numbers, true and false, or JSON where all present entries have them, otherwise text. ' +
-      'Importing what `GET` returned as CSV changes nothing. With `dryRun=true` nothing is written.',
+      'Importing what `GET` returned as CSV changes nothing, but is refused if an entry has no key, such as an empty string, ' +
+      'or if two entries have the same key. With `dryRun=true` nothing is written.',
     guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: importQuery,

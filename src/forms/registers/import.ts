@@ -1,4 +1,5 @@
-// Applies a CSV table to the entries of a register. A table that `toCsv` wrote from these entries changes nothing.
+// Applies a CSV table to the entries of a register. A table that `toCsv` wrote from these entries changes nothing, but
+// is refused if an entry has no key, or if two entries have the same key.
 import { bodyProblem } from '../../service/http/body-bytes.ts';
 import { parseJsonBytes } from '../../service/http/json-body.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
