@@ -55,7 +55,7 @@ serveJobs<CodeQuestion, CodeAnswer>((question) => {
  * that the main process never holds it.
  */
 function validateValue({ schema, value, longest }: Extract<CodeQuestion, { kind: 'validate' }>): CodeAnswer {
-  const result = validate(JSON.parse(schema), JSON.parse(value));
+  const result = validate(parseJson(schema), parseJson(value));
   if (!result.valid) return { kind: 'invalid', errors: [{ pointer: result.pointer, detail: result.detail }] };
   if (longest === undefined) return { kind: 'valid', value: undefined };
   const text = JSON.stringify(result.value);

@@ -1,6 +1,7 @@
 // Executes the schemas, patterns and templates of tenants in worker processes with limits of time and memory, and
 // shares the workers fairly between tenants. The code of tenants never runs in the main process.
 import type { FieldError } from '../service/http/problem.ts';
+import { parseJson } from '../service/json-parser.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
 import { programModule } from '../service/program-files.ts';
 import { LimitedWorkers } from '../service/workers/limited-workers.ts';
@@ -102,7 +103,7 @@ async function validate(
   if ('failure' in outcome)
     return { valid: false, pointer: '', detail: `cannot be validated: its schema ${outcome.detail}` };
   if (outcome.kind === 'valid')
-    return { valid: true, value: outcome.value === undefined ? value : JSON.parse(outcome.value) };
+    return { valid: true, value: outcome.value === undefined ? value : parseJson(outcome.value) };
   const [first] = outcome.kind === 'invalid' ? outcome.errors : [];
   return { valid: false, pointer: first?.pointer ?? '', detail: first?.detail ?? 'is not valid' };
 }

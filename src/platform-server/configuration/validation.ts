@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { LRUCache } from 'lru-cache';
+import { parseJson } from '../../service/json-parser.ts';
 import { schemaPatterns } from '../../service/workers/linear-pattern.ts';
 
 export interface Valid {
@@ -61,7 +62,7 @@ const ownDialect = /^http:\/\/json-schema\.org\/draft-07\/schema#?$/;
  */
 export function schemaFault(text: string): string | undefined {
   if (text.length > longestSchema) return `is longer than ${longestSchema} characters`;
-  const schema: unknown = JSON.parse(text);
+  const schema = parseJson(text);
   if (typeof schema !== 'object' || schema === null) return undefined;
   if ('$schema' in schema && !ownDialect.test(String(schema.$schema))) return undefined;
   try {
