@@ -382,6 +382,15 @@ it('a definition is parsed once for the page, and again after a change', async (
   expect(JSON.parse(await read())).toMatchObject({ dataSchema: { title: 'Second title' }, files: false });
 });
 
+it('a definition keeps the names of its fields on the page, whatever names other definitions have', async () => {
+  for (const name of ['\\', '\n', '"', '\t']) {
+    const dataSchema = { properties: { q: {}, [name]: {} } };
+    await apply.forms.define({ id: 'names', name: 'Names', anonymousApply: true, dataSchema });
+    const response = await fetch(`${apply.forms.url}/apply/api/tenants/demo/definitions/names`);
+    expect(await response.text()).toContain(`"dataSchema":${JSON.stringify(dataSchema)}`);
+  }
+});
+
 it('an upload gets 501 if there is no file service, and 400 if its name is not a file name', async () => {
   const page = browser();
   const { id } = await page.start();

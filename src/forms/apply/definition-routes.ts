@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
+import { parseJson } from '../../service/json-parser.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import {
   base,
@@ -65,7 +66,7 @@ function createDefinitionMembers(): (key: string, text: string) => string {
   return (key, text) => {
     const before = known.get(key);
     if (before?.text === text) return before.members;
-    const { id, name, description, dataSchema, uiSchema } = JSON.parse(text) as Record<string, unknown>;
+    const { id, name, description, dataSchema, uiSchema } = parseJson(text) as Record<string, unknown>;
     const members = JSON.stringify({ id, name, description, dataSchema, uiSchema }).slice(1, -1);
     known.set(key, { text, members });
     return members;
