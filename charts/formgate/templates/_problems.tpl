@@ -77,6 +77,9 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- range fromJsonArray (include "formgate.openBesideTargets" .) -}}
+{{- $problems = append $problems (printf "networkPolicy.egress.%s.to: list the peers, because egress.targets.to restricts nothing while this rule allows every address at the same ports (%s)" .rule (join ", " .ports)) -}}
+{{- end -}}
 {{- range $route := list "ingress" "httpRoute" -}}
 {{- $setting := get $values $route -}}
 {{- if and $setting.enabled $setting.platformServer (not $values.platformServer.enabled) -}}
@@ -153,6 +156,33 @@
 {{- if $problems -}}
 {{- fail (printf "invalid values:\n  - %s" (join "\n  - " (uniq $problems))) -}}
 {{- end -}}
+{{- end -}}
+
+{{/*
+The egress rules of the token handler that cancel `targets.to`, because they allow every address at a port of `targets`;
+in JSON, as {rule, ports}: root
+*/}}
+{{- define "formgate.openBesideTargets" -}}
+{{- $egress := .Values.networkPolicy.egress -}}
+{{- $rules := list "access" -}}
+{{- if not .Values.platformServer.enabled -}}{{- $rules = append $rules "platform" -}}{{- end -}}
+{{- if not .Values.bundled.enabled -}}{{- $rules = concat $rules (list "postgres" "redis") -}}{{- end -}}
+{{- if .Values.tracing.endpoint -}}{{- $rules = append $rules "collector" -}}{{- end -}}
+{{- /* `--set` gives integers and values files give floats, which `has` would not find equal. */ -}}
+{{- $ports := list -}}
+{{- range $egress.targets.ports -}}{{- $ports = append $ports (int .) -}}{{- end -}}
+{{- $open := list -}}
+{{- if and .Values.networkPolicy.enabled $egress.targets.to -}}
+{{- range $name := $rules -}}
+{{- $rule := get $egress $name -}}
+{{- $shared := list -}}
+{{- range $rule.ports -}}
+{{- if has (int .) $ports -}}{{- $shared = append $shared (int .) -}}{{- end -}}
+{{- end -}}
+{{- if and $shared (not $rule.to) -}}{{- $open = append $open (dict "rule" $name "ports" $shared) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $open -}}
 {{- end -}}
 
 {{/* Converts a duration of Prometheus, such as 1m30s or 500ms, to seconds: the duration */}}
