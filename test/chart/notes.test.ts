@@ -3,7 +3,7 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
 import { chart, helms, run } from './helm.ts';
 
@@ -15,26 +15,45 @@ writeFileSync(
 );
 afterAll(() => rmSync(copy, { recursive: true }));
 
+async function render(...set: string[]): Promise<string> {
+  const { code, stdout, stderr } = await run(helms()[0] ?? '', [
+    ...['template', 'formgate', copy, '--namespace=forms', '--values', join(chart, 'ci/minimal-values.yaml')],
+    ...['--kube-version=1.34.0', '--show-only', 'templates/notes.yaml', ...set],
+  ]);
+  expect(code, stderr).toBe(0);
+  return stdout;
+}
+
 test.each(Object.entries(renamedSettings))('the notes warn about the renamed setting %s', async (oldName, name) => {
-  const render = async (...set: string[]) => {
-    const values = join(chart, 'ci/minimal-values.yaml');
-    const args = [
-      'template',
-      'formgate',
-      copy,
-      '--values',
-      values,
-      '--kube-version=1.34.0',
-      '--show-only',
-      'templates/notes.yaml',
-      ...set,
-    ];
-    const { code, stdout, stderr } = await run(helms()[0] ?? '', args);
-    expect(code, stderr).toBe(0);
-    return stdout;
-  };
   expect(await render()).not.toContain('WARNING');
   expect(await render('--set-string', `reconciler.env.${oldName}=PT1M`, '--skip-schema-validation')).toContain(
     `WARNING: reconciler.env.${oldName} was renamed to ${name}. The next version ignores the old name.`,
   );
+});
+
+describe('if the NetworkPolicy admits no identity provider', () => {
+  const hint = 'Back-channel logout fails until networkPolicy.from lists the pods of the identity provider';
+  const publicUrl = (url: string) => ['--set-string', `tokenHandler.publicUrl=${url}`];
+  const inside = 'http://formgate-token-handler.forms.svc:8080';
+
+  test.each([
+    inside,
+    'http://formgate-token-handler.forms.svc.cluster.local:8080',
+    'http://formgate-token-handler.forms:8080/',
+    'http://formgate-token-handler:8080',
+  ])('the notes say that it cannot reach %s', async (url) => {
+    expect(await render(...publicUrl(url))).toContain(hint);
+  });
+
+  test.each<[string, string[]]>([
+    ['the address is that of the ingress', publicUrl('https://forms.svc.example.org')],
+    ['there is no address', []],
+    [
+      'a peer is listed',
+      [...publicUrl(inside), '--set-json', 'networkPolicy.from=[{"podSelector":{"matchLabels":{"app":"keycloak"}}}]'],
+    ],
+    ['there are no NetworkPolicies', [...publicUrl(inside), '--set', 'networkPolicy.enabled=false']],
+  ])('the notes say nothing about it if %s', async (_what, set) => {
+    expect(await render(...set)).not.toContain(hint);
+  });
 });
