@@ -87,3 +87,6 @@ export const settings: ProcessSettings<typeof configSchema> = {
 };
 
 export type ReconcilerConfig = z.output<typeof configSchema>;
+
+/** Number of Postgres connections of a run: one is for batches, the other one for the renewal of the lease. */
+export const runConnections = 2;

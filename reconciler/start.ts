@@ -13,7 +13,7 @@ import { createMetrics } from '../src/service/operations/metrics.ts';
 import { migrate, requireSchema } from '../src/service/postgres/migrate.ts';
 import { createPool } from '../src/service/postgres/postgres.ts';
 import { createUrns } from '../src/service/urn.ts';
-import type { ReconcilerConfig } from './config.ts';
+import { type ReconcilerConfig, runConnections } from './config.ts';
 import { findCluster } from './core-clients/cluster.ts';
 import { openRefusals } from './core-clients/refusals.ts';
 import { createClientSync } from './core-clients/sync.ts';
@@ -44,8 +44,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
     ...{ config, service: 'form-service', urns, metrics, log, clock, env, documents: memoryBudget },
   });
   const { configuration, tenants, directory } = platform;
-  // One connection is for batches, the other one for the renewal of the lease.
-  const pool = createPool({ url: config.DATABASE_URL, size: 2, name: 'reconciler', log, metrics });
+  const pool = createPool({ url: config.DATABASE_URL, size: runConnections, name: 'reconciler', log, metrics });
   const defaults = {
     warnBefore: config.WARN_BEFORE,
     lockAfter: config.LOCK_AFTER,

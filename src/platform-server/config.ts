@@ -72,3 +72,8 @@ export const settings: ProcessSettings<typeof configSchema> = {
 };
 
 export type PlatformServerConfig = z.output<typeof configSchema>;
+
+/** Number of connections in the pool for jobs. */
+export function jobConnections(config: Pick<PlatformServerConfig, 'WORKER_CONCURRENCY'>): number {
+  return config.WORKER_CONCURRENCY + 3;
+}

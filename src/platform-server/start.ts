@@ -21,7 +21,7 @@ import { createQuarantineMetrics } from '../service/quarantine/quarantine-metric
 import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
 import { builtIn } from './built-in.ts';
 import { codeLimit, createCodes } from './codes/codes.ts';
-import type { PlatformServerConfig } from './config.ts';
+import { jobConnections, type PlatformServerConfig } from './config.ts';
 import { type ChangeOptions, type ConfigurationChanges, createConfigurationChanges } from './configuration/changes.ts';
 import { coreScope } from './configuration/configuration.ts';
 import { createConfigurationGuards } from './configuration/policy.ts';
@@ -71,7 +71,7 @@ export async function startPlatformServer(options: {
   await migrate({ url, directory: migrationsDirectory, log });
   const pool = createPool({ url, name: 'requests', size: config.DATABASE_POOL_SIZE, log, metrics });
   // Jobs have a separate pool, so that many requests do not delay mail, and many mails do not delay requests.
-  const jobPool = createPool({ url, name: 'jobs', size: config.WORKER_CONCURRENCY + 3, log, metrics });
+  const jobPool = createPool({ url, name: 'jobs', size: jobConnections(config), log, metrics });
   await migrateJobs(jobPool, log);
   if (seed) await applySeed(pool, seed);
 

@@ -1,11 +1,11 @@
 // The processes that the command `config` can check. For each process: its settings, and how to check its dependencies.
 import type pg from 'pg';
-import { type ReconcilerConfig, settings as reconciler } from '../../../reconciler/config.ts';
+import { type ReconcilerConfig, settings as reconciler, runConnections } from '../../../reconciler/config.ts';
 import { type FormsConfig, settings as forms } from '../../forms/config.ts';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
 import { mostConnections } from '../../forms/pools.ts';
 import type { Platform } from '../../platform/platform.ts';
-import { type PlatformServerConfig, settings as platformServer } from '../../platform-server/config.ts';
+import { jobConnections, type PlatformServerConfig, settings as platformServer } from '../../platform-server/config.ts';
 import type { ProcessSettings } from '../../service/operations/config.ts';
 import { programFile } from '../../service/program-files.ts';
 import { redisFields, redisSettings } from '../../service/redis/redis-fields.ts';
@@ -96,7 +96,7 @@ export const checkedProcesses: Readonly<Record<ProcessName, CheckedProcess>> = {
         run: (values: PlatformServerConfig, { timeLimit }) =>
           checkDatabase({
             ...{ url: values.DATABASE_URL, directory: migrationsOf('platform-server'), timeLimit },
-            connections: values.DATABASE_POOL_SIZE + values.WORKER_CONCURRENCY + 3,
+            connections: values.DATABASE_POOL_SIZE + jobConnections(values),
           }),
       },
       providerCheck(),
@@ -111,7 +111,7 @@ export const checkedProcesses: Readonly<Record<ProcessName, CheckedProcess>> = {
         run: (values: ReconcilerConfig, { timeLimit }) =>
           checkDatabase({
             ...{ url: values.DATABASE_URL, directory: formMigrations.directory, timeLimit },
-            ...{ owner: 'the form service', connections: 2 },
+            ...{ owner: 'the form service', connections: runConnections },
           }),
       },
       accountCheck('form-service'),
