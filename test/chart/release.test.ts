@@ -44,6 +44,11 @@ describe.each(helms())('%s', (helm) => {
     return Object.fromEntries(await Promise.all(names.map(async (name) => [name, (await read('secret', name)).data])));
   };
 
+  const latestRevision = async () => {
+    const revisions = JSON.parse(await release('history', 'formgate', '-o', 'json')) as { revision: number }[];
+    return Math.max(...revisions.map(({ revision }) => revision));
+  };
+
   /** Returns the version, uid and labels of every object of the release. Changes of the status alone do not count. */
   async function versions(): Promise<Record<string, unknown>> {
     const kinds = 'secret,configmap,service,serviceaccount,deploy,sts,cronjob,pdb,netpol,ingress,role,rolebinding';
@@ -97,14 +102,34 @@ describe.each(helms())('%s', (helm) => {
   });
 
   test('a rollback restores settings and keeps keys', async () => {
-    const { stdout } = await run(helm, ['-n', namespace, 'history', 'formgate', '-o', 'json']);
-    const revision = Math.max(...(JSON.parse(stdout) as { revision: number }[]).map((one) => one.revision));
+    const revision = await latestRevision();
     const before = await secrets();
     await upgrade({ logLevel: 'debug' });
     const level = async () => JSON.stringify(await read('deployment', 'formgate-forms')).includes('"debug"');
     expect(await level()).toBe(true);
     await release('rollback', 'formgate', String(revision));
     expect(await level()).toBe(false);
+    expect(await secrets()).toEqual(before);
+  });
+
+  test('a rollback to a revision before a rotation restores the former key, but an upgrade keeps the new one', async () => {
+    const revision = await latestRevision();
+    const before = await secrets();
+    const rotated = Buffer.from('r'.repeat(40)).toString('base64');
+    const keys = async () => (await secrets())['formgate-keys'];
+    await kubectl('patch', 'secret', 'formgate-keys', '-p', JSON.stringify({ data: { FORMS_CODE_KEY: rotated } }));
+    await upgrade();
+    expect((await keys())?.FORMS_CODE_KEY).toBe(rotated);
+    await upgrade({ 'image.tag': '0.0.1' });
+    expect((await keys())?.FORMS_CODE_KEY).toBe(rotated);
+    const rollback = ['rollback', 'formgate', String(revision)];
+    const { code, stderr } = await run(helm, ['-n', namespace, ...rollback]);
+    // Helm 4 refuses to change a field that `kubectl` has changed, unless it is told to.
+    if (code !== 0) {
+      expect(stderr).toMatch(/conflict .*FORMS_CODE_KEY/s);
+      expect((await keys())?.FORMS_CODE_KEY).toBe(rotated);
+      await release(...rollback, '--force-conflicts');
+    }
     expect(await secrets()).toEqual(before);
   });
 
