@@ -7,8 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../dev/ports.ts';
 import { endWithThisProcess, failedStart, hasEnded } from '../support/child-processes.ts';
 
-const missingPrometheus =
-  'prometheus is not installed: this test needs it. `apt-get install prometheus` brings it, as .ci/run does.';
+const missing = (program: string) =>
+  `${program} is not installed: this test needs it. \`apt-get install ${program}\` brings it, as .ci/run does.`;
 const longestStart = 60_000;
 
 export interface Sample {
@@ -41,7 +41,7 @@ export async function startPrometheus(files: Record<string, string>): Promise<Pr
   const child = spawn('prometheus', options, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
   endWithThisProcess(child);
   const base = `http://127.0.0.1:${port}`;
-  await untilReady(child, base);
+  await untilReady(child, 'prometheus', base);
   const get = (path: string, parameters: Record<string, string> = {}) => ask(base, path, parameters);
   return {
     get,
@@ -60,11 +60,12 @@ export async function startPrometheus(files: Record<string, string>): Promise<Pr
   };
 }
 
-async function untilReady(child: ChildProcess, base: string): Promise<void> {
+/** Waits until the server of Debian's package `program` is ready. Throws its log if it ends before. */
+export async function untilReady(child: ChildProcess, program: string, base: string): Promise<void> {
   let problem = '';
   child.stderr?.on('data', (chunk: Buffer) => (problem += chunk.toString()));
   child.once('error', (error: NodeJS.ErrnoException) => {
-    problem = error.code === 'ENOENT' ? missingPrometheus : error.message;
+    problem = error.code === 'ENOENT' ? missing(program) : error.message;
   });
   const isReady = () =>
     fetch(`${base}/-/ready`).then(
@@ -72,8 +73,7 @@ async function untilReady(child: ChildProcess, base: string): Promise<void> {
       () => false,
     );
   for (const deadline = Date.now() + longestStart; !(await isReady()); await delay(100)) {
-    if (child.pid === undefined || hasEnded(child) || Date.now() > deadline)
-      throw failedStart('Prometheus server', child, problem);
+    if (child.pid === undefined || hasEnded(child) || Date.now() > deadline) throw failedStart(program, child, problem);
   }
 }
 
