@@ -60,6 +60,7 @@ const validBodies: Record<string, unknown> = {
   'PATCH /form/v1/registers/{name}': { description: 'Changed' },
   'PUT /form/v1/registers/{name}/active-revision': { revision: 0 },
   'PUT /form/v1/registers/{name}/entries/{key}': '"Canada"',
+  'PUT /form/v1/registers/{name}/entries': '"Canada"',
   'POST /form/v1/registers/{name}/entries': 'value\nCanada\n',
   'POST /form/v1/definitions/check': { ...permit },
   'POST /form/v1/quarantine/{itemId}': { operation: 'release' },
@@ -69,13 +70,16 @@ const ask = (method: string, path: string, token?: string, body?: unknown, heade
   call(`${forms.url}${path}`, { method, token, body, ...(headers && { headers }) });
 
 function perform({ name, method, path }: Operation, token?: string, query = ''): Promise<Answered> {
-  return ask(method, `${targetOf(path)}${query}`, token, validBodies[name], typeOf(name));
+  const target = targetOf(path);
+  const address = `${target}${target.includes('?') ? query.replace('?', '&') : query}`;
+  return ask(method, address, token, validBodies[name], typeOf(name));
 }
 
-/** Returns the path with ids for its parameters. */
+/** Returns the path with ids for its parameters, and with the key of an entry if a method of the path needs one. */
 function targetOf(path: string): string {
   const ids = { formId, itemId: formId, definitionId: permit.id, name: register, key: 'Canada', revision: '0' };
-  return Object.entries(ids).reduce((target, [name, id]) => target.replace(`{${name}}`, id), path);
+  const target = Object.entries(ids).reduce((given, [name, id]) => given.replace(`{${name}}`, id), path);
+  return path.endsWith('/entries') ? `${target}?key=${ids.key}` : target;
 }
 
 function typeOf(name: string): Record<string, string> | undefined {
@@ -265,7 +269,7 @@ describe('every route that takes a body', () => {
   };
   const taking = () => operations.filter(({ hasJson }) => hasJson);
   /** True if the body may be a string, as for an entry of a register. */
-  const takesText = ({ path }: Operation) => path.endsWith('/entries/{key}');
+  const takesText = ({ path }: Operation) => /\/entries(?:\/\{key\})?$/.test(path);
   const send = async (
     { method, path }: Operation,
     body: string | Buffer<ArrayBuffer>,
@@ -306,6 +310,7 @@ describe('every route that takes a body', () => {
     'POST /form/v1/registers': ['{"name":"x","description":"x","entries":[{"label":', '}]}', '/entries/0/label'],
     'PATCH /form/v1/registers/{name}': ['{"entries":[{"label":', '}]}', '/entries/0/label'],
     'PUT /form/v1/registers/{name}/entries/{key}': ['{"label":', '}', '/label'],
+    'PUT /form/v1/registers/{name}/entries': ['{"label":', '}', '/label'],
     'PUT /form/v1/registers/{name}/active-revision': ['{"revision":', '}', '/revision'],
     'POST /form/v1/definitions/check': ['{"id":"x","dataSchema":{"title":', '}}', '/dataSchema/title'],
   };

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { curlOf } from '../../web/console/api/curl.ts';
 import { type ApiRequest, addressOf, path } from '../../web/console/api/request.ts';
+import { putRequest, removeRequest } from '../../web/console/registers/register.ts';
 
 const hostile = `it's "$HOME" \`id\` $(id) \\ ; id\n#`;
 
@@ -39,6 +40,22 @@ it('a command has the token as a variable, and data reaches curl unchanged', () 
 
 it('parts of a path that come from data cannot change the rest of the path', () => {
   expect(path`/form/v1/forms/${'../x?y#z/ü'}/data`).toBe('/form/v1/forms/..%2Fx%3Fy%23z%2F%C3%BC/data');
+});
+
+it.each(['.', '..'])('the part %s of a path, which a browser and curl would resolve, is refused', (part) => {
+  expect(() => path`/form/v1/registers/${part}/entries`).toThrow(`"${part}" cannot be a part of a path`);
+});
+
+it.each(['..', 'N/A', 'a\\b'])('the commands that save and delete the entry %s address this entry', (key) => {
+  const address = { register: 'symbols', key, keyField: 'value' };
+  for (const request of [putRequest(address, { value: key }), removeRequest(address)]) {
+    const url = new URL(addressOf(request), 'http://forms');
+    expect([url.pathname, Object.fromEntries(url.searchParams)]).toEqual([
+      '/form/v1/registers/symbols/entries',
+      { key, keyField: 'value' },
+    ]);
+    expect(curlOf(request)).toContain(addressOf(request));
+  }
 });
 
 it('members of the query that are empty are left out', () => {

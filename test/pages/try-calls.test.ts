@@ -86,6 +86,18 @@ it('sends calls with the session, shows responses as text, and knows no token', 
   expect(complaints.filter((text) => !text.includes('status of 401'))).toEqual([]);
 });
 
+it.each(['.', '..'])('sends nothing if a part of the path is %s, which the browser would resolve', async (part) => {
+  const page = await open();
+  const sent: string[] = [];
+  page.on('request', (request) => sent.push(request.url()));
+  await page.locator('summary', { hasText: 'Replace a form' }).click();
+  const form = page.locator('form[data-method=PUT]');
+  await form.getByLabel('formId (path)').fill(part);
+  await form.getByRole('button', { name: 'Send' }).click();
+  await form.getByText(`A path cannot contain the part "${part}". Nothing was sent.`).waitFor();
+  expect(sent).toEqual([]);
+});
+
 it('offers only the calls that need a token, and says who may not call them', async () => {
   const page = await open();
   expect(await page.locator('form[data-path]').count()).toBe(2);

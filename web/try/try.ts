@@ -64,8 +64,8 @@ async function send(form: HTMLFormElement): Promise<void> {
     shown.textContent = `${headers}\n\n${readable(await response.text())}`;
     shown.hidden = false;
     line.textContent = `${response.status} ${response.statusText}, ${Math.round(performance.now() - started)} ms`;
-  } catch {
-    line.textContent = 'The server cannot be reached.';
+  } catch (error) {
+    line.textContent = error instanceof PathError ? error.message : 'The server cannot be reached.';
   }
 }
 
@@ -74,7 +74,7 @@ function requestOf(form: HTMLFormElement, method: string, path: string): [URL, R
   const query = new URLSearchParams();
   let address = path;
   for (const { name, value, dataset } of form.querySelectorAll<HTMLInputElement>('input[data-in]')) {
-    if (dataset.in === 'path') address = address.replace(`{${name}}`, encodeURIComponent(value));
+    if (dataset.in === 'path') address = address.replace(`{${name}}`, pathPart(value));
     else if (value !== '' && dataset.in === 'query') query.set(name, value);
     else if (value !== '') headers.set(name, value);
   }
@@ -84,6 +84,15 @@ function requestOf(form: HTMLFormElement, method: string, path: string): [URL, R
   url.search = query.toString();
   return [url, { method, headers, ...(body && { body: body.value }) }];
 }
+
+/** Encodes a part of a path. Throws for a part that the browser would resolve: the request would go elsewhere. */
+function pathPart(value: string): string {
+  if (value === '.' || value === '..')
+    throw new PathError(`A path cannot contain the part "${value}". Nothing was sent.`);
+  return encodeURIComponent(value);
+}
+
+class PathError extends Error {}
 
 function readable(text: string): string {
   try {

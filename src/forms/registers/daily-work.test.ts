@@ -55,6 +55,49 @@ describe('one entry', () => {
     expect(await entriesOf(name)).toEqual([cities[0]]);
   });
 
+  it.each(['..', '.', 'N/A', 'a\\b', 'a\nb', '%2F'])(
+    'is added, replaced and deleted by the query parameter key, which takes any key: %j',
+    async (key) => {
+      const name = await register(['x']);
+      const address = `/entries?${new URLSearchParams({ key })}`;
+      const text = JSON.stringify(key);
+      expect(await ask('PUT', name, address, text)).toMatchObject({ status: 201, body: key });
+      expect(await ask('PUT', name, address, text)).toMatchObject({ status: 200, body: key });
+      expect(await entriesOf(name)).toEqual(['x', key]);
+      expect((await ask('DELETE', name, address)).status).toBe(204);
+      expect(await entriesOf(name)).toEqual(['x']);
+    },
+  );
+
+  it('is found by the query parameters key and keyField', async () => {
+    const name = await register();
+    expect((await ask('DELETE', name, '/entries?key=2&keyField=order')).status).toBe(204);
+    expect(await entriesOf(name)).toEqual([cities[0]]);
+  });
+
+  it.each(['', '?key=', '?key=banff&key=jasper'])(
+    'without one key in the query "%s" is 400 that names it',
+    async (query) => {
+      const name = await register();
+      for (const [method, body] of [['PUT', cities[0]] as const, ['DELETE', undefined] as const])
+        expect(await ask(method, name, `/entries${query}`, body)).toMatchObject({
+          status: 400,
+          body: { errors: [{ pointer: '/query/key' }] },
+        });
+      expect(await entriesOf(name)).toEqual(cities);
+    },
+  );
+
+  it('whose key is a dot segment in the path, which clients resolve, does not delete the register', async () => {
+    const name = await register(['..']);
+    for (const rest of ['/?keyField=value', '?keyField=value'])
+      expect(await ask('DELETE', name, rest)).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '/query/keyField' }] },
+      });
+    expect(await entriesOf(name)).toEqual(['..']);
+  });
+
   it.each([
     ['a number', 5, ''],
     ['a string among objects', '"x"', ''],

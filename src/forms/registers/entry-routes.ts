@@ -1,4 +1,5 @@
 // Routes that change single entries of a register by their key, and import a CSV table.
+import type { Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { notFound } from './changes.ts';
 import { readTable } from './csv.ts';
@@ -22,26 +23,37 @@ import {
 } from './schema.ts';
 import { callContextOf } from './store.ts';
 
-const one = `${path}/:name/entries/:key`;
+/** The path that the specification names. */
+const inPath = `${path}/:name/entries/:key`;
+/**
+ * The path for any key. Clients resolve a key of dots as a segment of a path (RFC 3986 section 5.2.4), and proxies
+ * refuse or decode a slash.
+ */
+const inQuery = `${path}/:name/entries`;
+
+const addressQuery = keyQuery.extend({ key: entryParams.shape.key });
 
 const conflicts = { description: 'Several entries have this key, or another entry has the new key' };
 
-export function entryRoutes(options: RegisterRoutesOptions): Route[] {
-  return [putRoute(options), deleteRoute(options), importRoute(options)];
+interface Address {
+  name: string;
+  key: string;
+  keyField: string;
 }
 
-function putRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route {
-  return route({
-    method: 'put',
-    path: one,
-    audit: 'register.change',
+export function entryRoutes(options: RegisterRoutesOptions): Route[] {
+  return [...putRoutes(options), ...deleteRoutes(options), importRoute(options)];
+}
+
+function putRoutes({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route[] {
+  const shared = {
+    method: 'put' as const,
+    audit: 'register.change' as const,
     summary: 'Add or replace one entry',
     description:
-      'A new entry is added at the end, and must have the key of the path. An entry that exists is replaced in its place, ' +
+      'A new entry is added at the end, and must have the key of the URL. An entry that exists is replaced in its place, ' +
       'and may get another key. The change is published as a PATCH of all entries is.',
     guards: [bearer, mayManage, tenant],
-    params: entryParams,
-    query: keyQuery,
     body: entryBody,
     answers: {
       200: { description: 'Replaced', schema: entryBody },
@@ -51,24 +63,37 @@ function putRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): 
       409: conflicts,
       503: busy,
     },
-    async handle({ params: { name, key }, query: { keyField }, body }, _request, response) {
-      const edit = (entries: readonly unknown[]) => putEntry(entries, key, body, keyField);
-      const { added } = await edits.edit(name, callContextOf(response), edit);
-      response.status(added ? 201 : 200).json(body);
-    },
-  });
+  };
+  const put = async ({ name, key, keyField }: Address, body: unknown, response: Response) => {
+    const edit = (entries: readonly unknown[]) => putEntry(entries, key, body, keyField);
+    const { added } = await edits.edit(name, callContextOf(response), edit);
+    response.status(added ? 201 : 200).json(body);
+  };
+  return [
+    route({
+      ...shared,
+      path: inPath,
+      params: entryParams,
+      query: keyQuery,
+      handle: ({ params, query, body }, _request, response) => put({ ...params, ...query }, body, response),
+    }),
+    route({
+      ...shared,
+      path: inQuery,
+      params: nameParams,
+      query: addressQuery,
+      handle: ({ params, query, body }, _request, response) => put({ ...params, ...query }, body, response),
+    }),
+  ];
 }
 
-function deleteRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route {
-  return route({
-    method: 'delete',
-    path: one,
-    audit: 'register.change',
+function deleteRoutes({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route[] {
+  const shared = {
+    method: 'delete' as const,
+    audit: 'register.change' as const,
     summary: 'Delete one entry',
     description: 'Form data that has the value is unchanged.',
     guards: [bearer, mayManage, tenant],
-    params: entryParams,
-    query: keyQuery,
     answers: {
       204: { description: 'Deleted' },
       ...refusals,
@@ -76,18 +101,34 @@ function deleteRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions
       409: conflicts,
       503: busy,
     },
-    async handle({ params: { name, key }, query: { keyField } }, _request, response) {
-      const edit = (entries: readonly unknown[]) => ({ entries: removeEntry(entries, key, keyField) });
-      await edits.edit(name, callContextOf(response), edit);
-      response.status(204).end();
-    },
-  });
+  };
+  const remove = async ({ name, key, keyField }: Address, response: Response) => {
+    const edit = (entries: readonly unknown[]) => ({ entries: removeEntry(entries, key, keyField) });
+    await edits.edit(name, callContextOf(response), edit);
+    response.status(204).end();
+  };
+  return [
+    route({
+      ...shared,
+      path: inPath,
+      params: entryParams,
+      query: keyQuery,
+      handle: ({ params, query }, _request, response) => remove({ ...params, ...query }, response),
+    }),
+    route({
+      ...shared,
+      path: inQuery,
+      params: nameParams,
+      query: addressQuery,
+      handle: ({ params, query }, _request, response) => remove({ ...params, ...query }, response),
+    }),
+  ];
 }
 
 function importRoute({ bearer, mayManage, tenant, edits, store }: RegisterRoutesOptions): Route {
   return route({
     method: 'post',
-    path: `${path}/:name/entries`,
+    path: inQuery,
     audit: {
       actions: ['register.import'],
       of: ({ query: { dryRun } }) => (dryRun ? undefined : 'register.import'),

@@ -26,6 +26,12 @@ import {
 } from './schema.ts';
 import { callContextOf } from './store.ts';
 
+/**
+ * Rejects other parameters. A client that resolves `entries/..?keyField=value` sends the address of the register with
+ * the parameter of an entry.
+ */
+const deleteQuery = tenantQuery.strict();
+
 export function registerRoutes(options: RegisterRoutesOptions): Route[] {
   return [
     listRoute(options),
@@ -144,7 +150,7 @@ function deleteRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptio
       'the response is 404.',
     guards: [bearer, mayManage, tenant],
     params: nameParams,
-    query: tenantQuery,
+    query: deleteQuery,
     answers: { 204: { description: 'Deleted' }, ...refusals, 404: missing, 503: busy },
     async handle({ params }, _request, response) {
       await changes.remove(params.name, callContextOf(response));

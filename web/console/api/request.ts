@@ -16,8 +16,13 @@ export interface ApiRequest {
   csv?: string;
 }
 
-/** Builds a path and encodes each part, so that data never changes which resource is addressed. */
+/**
+ * Builds a path and encodes each part, so that data never changes which resource is addressed. Throws for the parts `.`
+ * and `..`, which no encoding protects: clients remove them from the path (RFC 3986 section 5.2.4).
+ */
 export function path(texts: TemplateStringsArray, ...parts: (string | number)[]): string {
+  const dots = parts.find((part) => part === '.' || part === '..');
+  if (dots !== undefined) throw new Error(`"${dots}" cannot be a part of a path`);
   return texts.reduce((whole, text, index) => whole + encodeURIComponent(parts[index - 1] ?? '') + text);
 }
 

@@ -77,19 +77,20 @@ export interface EntryAddress {
   keyField: string;
 }
 
-export function putRequest({ register, key, keyField }: EntryAddress, entry: Entry): ApiRequest {
-  return {
-    target,
-    path: path`/form/v1/registers/${register}/entries/${key}`,
-    method: 'PUT',
-    query: { keyField },
-    json: entry,
-  };
-}
+/** The key is in the query, because a path cannot contain `..`, and the token handler rejects `N%2FA` in a path. */
+const entryRequest = ({ register, key, keyField }: EntryAddress) => ({
+  target,
+  path: path`/form/v1/registers/${register}/entries`,
+  query: { key, keyField },
+});
 
-export function removeRequest({ register, key, keyField }: EntryAddress): ApiRequest {
-  return { target, path: path`/form/v1/registers/${register}/entries/${key}`, method: 'DELETE', query: { keyField } };
-}
+export const putRequest = (address: EntryAddress, json: Entry): ApiRequest => ({
+  ...entryRequest(address),
+  method: 'PUT',
+  json,
+});
+
+export const removeRequest = (address: EntryAddress): ApiRequest => ({ ...entryRequest(address), method: 'DELETE' });
 
 export interface ImportOptions {
   mode: string;

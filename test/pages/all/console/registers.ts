@@ -47,6 +47,29 @@ export function testRegisters(suite: ConsoleSuite): void {
     await page.getByText('The register towns was deleted.').waitFor();
   });
 
+  it('registers: entries with the keys .. and N/A are added, edited and deleted, and the register still exists', async () => {
+    await create('symbols', '', [{ value: 'm', label: 'Metre' }]);
+    const page = await suite.open('/registers/symbols');
+    const stored = async () => {
+      const register = await suite.world.api('demo-admin', 'GET', '/form/v1/registers/symbols');
+      return (register as { entries: unknown }).entries;
+    };
+    for (const value of ['..', 'N/A']) {
+      await page.getByRole('button', { name: 'Add an entry' }).click();
+      await page.getByRole('textbox', { name: 'value', exact: true }).fill(value);
+      await page.getByRole('button', { name: 'Save entry' }).click();
+      await page.getByText(`The entry ${value} was saved.`).waitFor();
+      await page.getByRole('button', { name: `Edit ${value}` }).click();
+      await page.getByRole('textbox', { name: 'label' }).fill('None');
+      await page.getByRole('button', { name: 'Save entry' }).click();
+      await expect.poll(stored).toContainEqual({ value, label: 'None' });
+      await page.getByRole('button', { name: `Edit ${value}` }).click();
+      await page.getByRole('button', { name: 'Delete entry' }).click();
+      await page.getByText(`The entry ${value} was deleted.`).waitFor();
+    }
+    expect(await stored()).toEqual([{ value: 'm', label: 'Metre' }]);
+  });
+
   it('registers: a new entry has numbers where the other entries have numbers', async () => {
     await create('storeys', '', [{ value: 1, label: 'One' }]);
     const page = await suite.open('/registers/storeys');
