@@ -74,6 +74,53 @@ describe('a save that meets changes of another window', () => {
   });
 });
 
+describe('a code that two requests need', () => {
+  const unauthorized = async (): Promise<never> => {
+    throw new ApiProblem(401);
+  };
+
+  it.each(['save first', 'deletion first'])('saves the changes after it was entered: %s', async (order) => {
+    const outcomes: Outcome[] = [{ type: 'code' }];
+    const puts: Content[] = [];
+    const put = async (_id: string, content: Content): Promise<Outcome> => {
+      puts.push(content);
+      return outcomes.shift() ?? { type: 'saved', etag: '"2"' };
+    };
+    const { work } = open({ put });
+    if (order === 'deletion first') work.requireCode();
+    work.change(typed('a'));
+    await pass(1_000);
+    if (order === 'save first') work.requireCode();
+    expect([work.state, work.pause]).toEqual(['blocked', { type: 'code', next: 'save' }]);
+    await work.codeEntered();
+    await pass(1_000);
+    expect([puts.length, work.state]).toEqual([2, 'saved']);
+  });
+
+  it('compares with the changes of another window after it was entered, although a deletion needed it too', async () => {
+    const reads = [unauthorized, async () => stored];
+    const read = vi.fn(async () => (reads.shift() ?? unauthorized)());
+    const outcomes: Outcome[] = [{ type: 'conflict' }];
+    const { work } = open({ put: async () => outcomes.shift() ?? { type: 'saved', etag: '"2"' }, read });
+    work.change(typed('a'));
+    await pass(1_000);
+    work.requireCode();
+    expect(work.pause).toEqual({ type: 'code', next: 'compare' });
+    await work.codeEntered();
+    await pass(1_000);
+    expect([read.mock.calls.length, work.state]).toEqual([2, 'saved']);
+  });
+
+  it('does not end a choice between answers, which the changes wait for', async () => {
+    const theirs = { ...stored, data: { text: 'theirs' } };
+    const { work } = open({ put: async () => ({ type: 'conflict' }), read: async () => theirs });
+    work.change(typed('mine'));
+    await pass(1_000);
+    work.requireCode();
+    expect(work.pause?.type).toBe('conflict');
+  });
+});
+
 it('the browser warns while one of two open forms has unsaved changes', async () => {
   const unsaved = open({ put: async () => ({ type: 'retry' }) }).work;
   const other = open().work;
@@ -134,6 +181,58 @@ describe('files that are being sent', () => {
     expect([await flushed, isWarned()]).toEqual(['unsent', true]);
     for (const upload of work.uploads.failed) work.uploads.discard(upload);
     expect([await work.flush(), isWarned(), puts]).toEqual(['saved', false, []]);
+  });
+
+  it('ask for a code if the cookie has expired, and are sent again once it was entered', async () => {
+    const { work, sent, end } = openWithFiles();
+    work.uploads.add({ file: file('plan'), path, isMultiple: false });
+    await pass(0);
+    await end('plan', new ApiProblem(401));
+    expect([work.pause, work.uploads.failed.length]).toEqual([{ type: 'code', next: 'nothing' }, 1]);
+    await work.codeEntered();
+    await pass(0);
+    expect([sent, work.pause]).toEqual([['plan', 'plan'], undefined]);
+    await end('plan');
+    const flushed = work.flush();
+    await pass(1_000);
+    expect(await flushed).toBe('saved');
+    expect(work.content.files).toEqual({ plan: 'urn:plan' });
+  });
+
+  it('are not sent again after a code if they failed for another reason', async () => {
+    const { work, sent, end } = openWithFiles();
+    work.uploads.add({ file: file('large'), path, isMultiple: false });
+    await pass(0);
+    await end('large', new ApiProblem(413));
+    work.requireCode();
+    await work.codeEntered();
+    await pass(0);
+    expect(sent).toEqual(['large']);
+  });
+
+  it.each([
+    [404, 'not-found', 'gone'],
+    [410, 'gone', 'gone'],
+    [409, 'form-locked', 'locked'],
+    [409, 'form-not-draft', 'submitted'],
+  ])('end the form if the service says that it has ended: %i %s', async (status, slug, reason) => {
+    const { work, ends, end } = openWithFiles();
+    work.uploads.add({ file: file('plan'), path, isMultiple: false });
+    await pass(0);
+    await end('plan', new ApiProblem(status, { type: `urn:formgate:problem:${slug}` }));
+    expect([ends, work.pause]).toEqual([[reason], undefined]);
+  });
+
+  it('are not offered to be sent again if the platform has no file service', async () => {
+    const { work, ends, end } = openWithFiles();
+    work.uploads.add({ file: file('plan'), path, isMultiple: false });
+    await pass(0);
+    await end('plan', new ApiProblem(501, { type: 'urn:formgate:problem:no-file-service' }));
+    expect([work.uploads.failed.map(({ failure }) => failure), ends, work.pause]).toEqual([
+      ['noService'],
+      [],
+      undefined,
+    ]);
   });
 
   it('are forgotten with the form, and change nothing in it if they arrive later', async () => {

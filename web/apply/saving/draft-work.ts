@@ -67,6 +67,7 @@ export class DraftWork {
         this.change(withFile(this.content, path, { urn, name: storedName(file.name), isMultiple }));
         this.#view?.sent(file.name);
       },
+      onFailed: (problem) => this.#meetAtUpload(problem),
       onChanged: () => this.#changed(),
       newId,
     });
@@ -103,9 +104,9 @@ export class DraftWork {
     this.#changed();
   }
 
-  /** Shows the page that asks for a code. No saving or merging waits for this code. */
+  /** Shows the page that asks for a code. Keeps a pause that has begun, because saving may wait for its end. */
   requireCode(): void {
-    this.#wait({ type: 'code', next: 'nothing' });
+    if (!this.pause) this.#wait({ type: 'code', next: 'nothing' });
   }
 
   /** Reads and shows what another window has saved, because the service refused to submit an older version. */
@@ -113,10 +114,14 @@ export class DraftWork {
     void this.#compare();
   }
 
-  /** Ends the pause in which the applicant had to enter a code, and does the work that waited for the code. */
+  /**
+   * Ends the pause in which the applicant had to enter a code, and does the work that waited for the code. Files that
+   * were refused without it are sent again.
+   */
   async codeEntered(): Promise<void> {
     const next = this.pause?.type === 'code' ? this.pause.next : 'nothing';
     this.#wait(undefined);
+    this.uploads.retryAfterCode();
     if (next === 'compare') await this.#compare();
     else if (next === 'save') this.saver.resume(this.content);
   }
@@ -146,9 +151,21 @@ export class DraftWork {
   }
 
   #meet(reason: Obstacle): void {
-    if (reason === 'code') this.#wait({ type: 'code', next: 'save' });
+    if (reason === 'code') this.#requireCodeToSave();
     else if (reason === 'conflict') void this.#compare();
     else this.#options.onEnd(reason);
+  }
+
+  #requireCodeToSave(): void {
+    // A comparison that waits for the code also saves, after it has merged the changes.
+    const isComparing = this.pause?.type === 'code' && this.pause.next === 'compare';
+    if (!isComparing) this.#wait({ type: 'code', next: 'save' });
+  }
+
+  #meetAtUpload(problem: ApiProblem): void {
+    const end = endOf(problem);
+    if (end) this.#options.onEnd(end);
+    else if (problem.status === 401) this.requireCode();
   }
 
   /** Reads and merges the data that another window has saved. */

@@ -14,14 +14,19 @@ export interface Upload {
   readonly failure?: Failure;
 }
 
-/** `refused`: the service does not accept this file, so it would fail again. */
-type Failure = 'tooLarge' | 'tooMany' | 'refused' | 'failed';
+/**
+ * `refused`: the service does not accept this file, so it would fail again. `noService`: the platform cannot store
+ * files. `code`: the person must enter a code first.
+ */
+type Failure = 'tooLarge' | 'tooMany' | 'refused' | 'noService' | 'code' | 'failed';
 
 interface UploadsOptions {
   /** Sends a file, and returns its URN. */
   send(file: File, signal: AbortSignal): Promise<string>;
   /** Adds the URN of an uploaded file to the form. */
   onSent(upload: Upload, urn: string): void;
+  /** Called after a file could not be sent, and `all` contains its failure. */
+  onFailed(problem: ApiProblem): void;
   /** Called after each change of `all`. */
   onChanged(): void;
   newId(): string;
@@ -75,6 +80,11 @@ export class Uploads {
     this.add(upload);
   }
 
+  /** Sends the files again that were refused because a code had to be entered. */
+  retryAfterCode(): void {
+    for (const upload of this.failed) if (upload.failure === 'code') this.retry(upload);
+  }
+
   /** Stops sending a file and forgets it, so that it is not added to the form. */
   discard({ id }: Upload): void {
     this.#runs.get(id)?.abort.abort();
@@ -110,7 +120,10 @@ export class Uploads {
       this.#options.onSent(sent, urn);
       this.#change(this.all.filter((other) => other.id !== id));
     } catch (cause) {
-      this.#update(id, { failure: failureOf(cause) });
+      const problem = cause instanceof ApiProblem ? cause : new ApiProblem(0);
+      const isDiscarded = upload() === undefined;
+      this.#update(id, { failure: failureOf(problem) });
+      if (!isDiscarded) this.#options.onFailed(problem);
     } finally {
       this.#runs.delete(id);
     }
@@ -126,9 +139,10 @@ export class Uploads {
   }
 }
 
-function failureOf(cause: unknown): Failure {
-  if (!(cause instanceof ApiProblem)) return 'failed';
-  if (cause.type === 'too-many-files') return 'tooMany';
-  if (cause.status === 400) return 'refused';
-  return cause.status === 413 ? 'tooLarge' : 'failed';
+function failureOf({ status, type }: ApiProblem): Failure {
+  if (type === 'too-many-files') return 'tooMany';
+  if (type === 'no-file-service') return 'noService';
+  if (status === 400) return 'refused';
+  if (status === 401) return 'code';
+  return status === 413 ? 'tooLarge' : 'failed';
 }

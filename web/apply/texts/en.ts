@@ -176,6 +176,8 @@ export const english = {
     tooLarge: (name: string) => `${name} is too large`,
     tooMany: (name: string) => `${name} was not sent. This form takes no more files`,
     refused: (name: string) => `${name} is not accepted here. Choose another file`,
+    noService: (name: string) => `${name} was not sent. Files cannot be sent here. Ask the office how to send them`,
+    code: (name: string) => `${name} is not sent yet. It will be sent after you enter a code`,
     failed: (name: string) => `${name} could not be sent. Try again`,
     running: (count: number) => `${count} file${count === 1 ? ' is' : 's are'} being sent. Keep this page open.`,
     again: (name: string) => `Send ${name} again`,

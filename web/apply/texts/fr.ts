@@ -182,6 +182,9 @@ export const french: EnglishTexts = {
     tooLarge: (name) => `${name} est trop gros`,
     tooMany: (name) => `${name} n’a pas été envoyé. Ce formulaire n’accepte plus de fichiers`,
     refused: (name) => `${name} n’est pas accepté ici. Choisissez un autre fichier`,
+    noService: (name) =>
+      `${name} n’a pas été envoyé. On ne peut pas envoyer de fichiers ici. Demandez au bureau comment les envoyer`,
+    code: (name) => `${name} n’est pas encore envoyé. Il le sera quand vous aurez entré un code`,
     failed: (name) => `${name} n’a pas pu être envoyé. Réessayez`,
     running: (count) => `Envoi de ${count} fichier${s(count)} en cours. Gardez cette page ouverte.`,
     again: (name) => `Envoyer ${name} encore une fois`,

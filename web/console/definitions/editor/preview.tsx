@@ -21,7 +21,13 @@ const registers = createRegisters({
 });
 
 const nothing = () => undefined;
-const uploads = new Uploads({ send: async () => '', onSent: nothing, onChanged: nothing, newId: () => '' });
+const uploads = new Uploads({
+  send: async () => '',
+  onSent: nothing,
+  onFailed: nothing,
+  onChanged: nothing,
+  newId: () => '',
+});
 
 export function Preview({ definition: { dataSchema, uiSchema } }: { definition: Definition }) {
   const [data, setData] = useState<unknown>({});
