@@ -24,7 +24,7 @@ import { fieldsOf, findingsFor, visiblePages } from '../../web/apply/model/quest
 import { choicesFrom, registerOf } from '../../web/apply/model/registers.ts';
 import { found } from '../../web/apply/model/search.ts';
 import { withTitles } from '../../web/apply/model/titles.ts';
-import { createValidator } from '../../web/apply/model/validator.ts';
+import { createValidator, matches } from '../../web/apply/model/validator.ts';
 import { textsOf } from '../../web/apply/texts/texts.ts';
 
 const placeOf = (schema: JsonObject): Place => ({ root: schema, schema, path: [] });
@@ -154,6 +154,15 @@ describe('fields', () => {
     expect(shown(rule('SHOW', { type: 'AND', conditions: [has('x'), has('y')] }), { a: 'y' })).toBe(false);
     expect(shown(rule('HIDE', missing), {})).toBe(true);
   });
+});
+
+it.each([
+  [{ enum: [''] }, '', true],
+  [{ enum: [''] }, 'Banff', false],
+  [{ enum: [''] }, undefined, false],
+  [{ properties: { town: { enum: [''] } } }, { town: 'Banff' }, false],
+])('the condition of a rule with the schema %j asks for an empty text: %j', (schema, value, expected) => {
+  expect(matches(schema, value)).toBe(expected);
 });
 
 describe('messages', () => {

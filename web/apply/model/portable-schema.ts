@@ -45,14 +45,14 @@ export interface PortableSchema {
 
 /**
  * Returns the rewritten copy of a schema, without `$schema`. A schema that is not an object or a boolean allows
- * everything.
+ * everything. `isCondition` is true for the condition of a rule, which contains no placeholders.
  */
-export function portableSchema(given: unknown): PortableSchema {
+export function portableSchema(given: unknown, isCondition = false): PortableSchema {
   if (!isObject(given)) return { schema: given !== false, draft: '2019-09' };
   const { $schema, ...rest } = given;
   const dialect = typeof $schema === 'string' ? $schema : '';
   const schema = structuredClone(rest);
-  for (const visited of subschemas(schema)) rewrite(visited, dialect);
+  for (const visited of subschemas(schema, !isCondition)) rewrite(visited, dialect);
   return { schema, draft: dialect.includes('2020-12') ? '2020-12' : '2019-09' };
 }
 

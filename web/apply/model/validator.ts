@@ -26,12 +26,12 @@ Object.assign(format, formatChecks());
 
 /**
  * Creates a validator. The validator follows references only within the schema, and reports no findings if the schema
- * is unusable. URNs of files must begin with `urnPrefix`. If `urnPrefix` is undefined, as for rules of the UI schema,
- * the URNs are not checked.
+ * is unusable. URNs of files must begin with `urnPrefix`. If `urnPrefix` is undefined, the schema is the condition of a
+ * rule in the UI schema: the URNs are not checked, and `enum: [""]` is not a placeholder.
  */
 export function createValidator(given: unknown, urnPrefix?: string): Validator {
   const isFileUrn = urnPrefix === undefined ? () => true : fileUrnCheck(urnPrefix);
-  const { schema: portable, draft } = portableSchema(given);
+  const { schema: portable, draft } = portableSchema(given, urnPrefix === undefined);
   const schema: Schema | boolean = portable;
   let lookup: Record<string, Schema | boolean> | undefined;
   return (data) => {
