@@ -106,6 +106,19 @@ describe('keep my draft', () => {
     expect(await answer.text()).toContain(`<p>${says}</p>`);
   });
 
+  it.each([
+    ['en', 'We do not know whether your draft was changed.'],
+    ['fr', 'Nous ne savons pas si votre brouillon a été modifié.'],
+  ] as const)('does not claim that nothing was changed if the form service fails: %s', async (language, says) => {
+    const { keep } = await warned(language);
+    await apply.forms.pool.query('ALTER TABLE forms RENAME TO forms_away');
+    const answer = await post(keep, {}, { 'accept-language': language }).finally(() =>
+      apply.forms.pool.query('ALTER TABLE forms_away RENAME TO forms'),
+    );
+    expect(answer.status).toBeGreaterThanOrEqual(500);
+    expect(await answer.text()).toContain(says);
+  });
+
   it('never unlocks, and changes no form that is not a draft', async () => {
     const { id, keep } = await warned();
     for (const [status, says] of [

@@ -77,7 +77,7 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       busy: { title: 'Please wait a moment', text: 'There were too many requests. Try again in a few minutes.' },
       unavailable: {
         title: 'That did not work',
-        text: 'Something failed on our side. Nothing was changed. Try again in a few minutes.',
+        text: 'Something failed on our side. We do not know whether your draft was changed. Try again in a few minutes.',
       },
     },
   },
@@ -138,7 +138,7 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       busy: { title: 'Attendez un instant', text: 'Il y a eu trop de demandes. Réessayez dans quelques minutes.' },
       unavailable: {
         title: 'Cela n’a pas fonctionné',
-        text: 'Une erreur est survenue de notre côté. Rien n’a changé. Réessayez dans quelques minutes.',
+        text: 'Une erreur est survenue de notre côté. Nous ne savons pas si votre brouillon a été modifié. Réessayez dans quelques minutes.',
       },
     },
   },
