@@ -706,6 +706,37 @@ describe('files that are still being sent', () => {
     expect(savedAtSubmission).toEqual({ data: { name: 'Ana', Plan: urnOf('slow') }, files: { slow: urnOf('slow') } });
   });
 
+  it('are not missing when the person continues, and a question without a file still is', async () => {
+    const definition = withFiles({ Plan: {}, Photo: {} });
+    const dataSchema = { ...definition.dataSchema, type: 'object', required: ['Plan', 'Photo'] };
+    const { page } = await open({ definition: { ...definition, dataSchema } });
+    const release = await holdUploads(page);
+    await begin(page);
+    await choose(page, 'Plan', 'slow');
+    await page.getByText('Sending slow…').waitFor();
+    await next(page);
+    await page.locator('.error-summary:focus').waitFor();
+    await expect.poll(() => page.locator('.error-summary a').allTextContents()).toEqual(['Add a file for “Photo”']);
+    await choose(page, 'Photo', 'photo');
+    await next(page);
+    await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
+    for (const name of ['slow', 'photo']) release(name);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+  });
+
+  it('ask for a code if the cookie has expired, and are sent after it was entered', async () => {
+    const answers: ScriptedIntake['answers'] = { 'POST files': { status: 401, body: {} } };
+    const { page } = await open({ definition: withFiles({ Plan: {} }), answers });
+    await begin(page);
+    await choose(page, 'Plan', 'plan');
+    await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
+    delete answers['POST files'];
+    await page.getByLabel('Code', { exact: true }).fill('abc123');
+    await page.getByRole('button', { name: 'Open my form' }).click();
+    await page.getByRole('button', { name: 'Remove plan' }).waitFor();
+  });
+
   it('and cannot be sent are named on every page, and the person sends them again or goes on without them', async () => {
     const script: ScriptedIntake = { definition: withFiles({ Plan: {}, Photo: {} }) };
     const { page } = await open(script, { bypassCSP: true });

@@ -69,13 +69,15 @@ export function QuestionPage(props: QuestionProps) {
 
 /**
  * Returns the error messages of a page, keyed by the pointer of the field, in the order of the fields. Leaves out what
- * other pages may answer; the summary before submission reports that.
+ * other pages may answer, and fields whose file is being sent; the summary before submission reports both.
  */
-function problemsOf({ form: { data, texts }, place, validator }: SharedProps, page: FormPage): Map<string, string> {
+function problemsOf({ form, place, validator }: SharedProps, page: FormPage): Map<string, string> {
+  const { data, texts, uploads } = form;
+  const beingSent = new Set(uploads.running.map(({ path }) => pointerOf(path)));
   const fields = withTitles(fieldsOf(page.elements, place, data), texts);
   const ofThisPage = (given: unknown) => validator(given).filter(({ concernsForm }) => !concernsForm);
   const problems = findingsFor(data, fields, ofThisPage).map(({ finding, field }): [string, string][] =>
     field ? [[pointerOf(field.path), messageFor(finding, field, texts)]] : [],
   );
-  return new Map(problems.flat());
+  return new Map(problems.flat().filter(([pointer]) => !beingSent.has(pointer)));
 }
