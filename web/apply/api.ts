@@ -170,6 +170,16 @@ async function callRepeatedly(url: string, request: Request): Promise<Response> 
   return call(url, request);
 }
 
+/** Milliseconds after which a request without a file is given up, because a lost connection may never end it. */
+const longestRequest = 60_000;
+
+/** Returns a signal that also ends a response whose body does not arrive. */
+function timeLimit(): AbortSignal {
+  const abort = new AbortController();
+  setTimeout(() => abort.abort(), longestRequest);
+  return abort.signal;
+}
+
 /** Sends a request. Throws ApiProblem, whose status is 0 if there was no response. */
 async function call(url: string, { method = 'GET', json, body, headers = {}, signal }: Request): Promise<Response> {
   const type = body ? 'application/octet-stream' : json === undefined ? undefined : 'application/json';
@@ -181,7 +191,7 @@ async function call(url: string, { method = 'GET', json, body, headers = {}, sig
       ...headers,
     },
     body: body ?? (json === undefined ? null : JSON.stringify(json)),
-    signal: signal ?? null,
+    signal: signal ?? timeLimit(),
   }).catch(() => {
     throw new ApiProblem(0);
   });

@@ -331,6 +331,25 @@ describe('saving', () => {
     await expect.poll(() => script.saved).toEqual({ data: { name: 'Ana' }, files: {} });
   });
 
+  it('says that the connection is lost after a minute without a response, and repeats the same save', async () => {
+    const script: ScriptedIntake = { definition: simple };
+    const { page } = await open(script, {}, '', (opened) => opened.clock.install());
+    await begin(page);
+    const saveIds: (string | undefined)[] = [];
+    await page.route('**/data', (route) => {
+      saveIds.push(route.request().headers()['save-id']);
+      // The first save gets no response.
+      return saveIds.length > 1 ? route.fallback() : undefined;
+    });
+    await page.getByLabel('Your name').fill('Ana');
+    await expect.poll(() => saveIds.length).toBe(1);
+    await page.clock.fastForward(61_000);
+    await page.locator('[data-state=offline]').waitFor();
+    await page.locator('[data-state=saved]').waitFor();
+    expect(new Set(saveIds).size).toBe(1);
+    expect(script.saved).toEqual({ data: { name: 'Ana' }, files: {} });
+  });
+
   it('asks for a code when the cookie has ended, keeps what was typed, and then saves it', async () => {
     const answers: ScriptedIntake['answers'] = { 'PUT data': { status: 401, body: {} } };
     const script: ScriptedIntake = { definition: simple, answers };
