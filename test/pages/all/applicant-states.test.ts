@@ -976,6 +976,25 @@ describe('a field that searches a long list', () => {
     await expect.poll(() => script.saved).toEqual({ data: { visits: [{ country: 'Canada' }] }, files: {} });
   });
 
+  it('shows at most 100 choices before anything is typed, and all that match are found', async () => {
+    const answers = Array.from({ length: 3_000 }, (_, index) => `Town ${index}`);
+    const definition = {
+      ...simple,
+      dataSchema: { properties: { town: { type: 'string', title: 'Town', enum: answers } } },
+    };
+    const script: ScriptedIntake = { definition };
+    const { page } = await open(script);
+    await begin(page);
+    const box = page.getByRole('combobox');
+    await box.click();
+    await page.getByRole('option').first().waitFor();
+    expect(await page.getByRole('option').count()).toBe(100);
+    await box.fill('Town 2999');
+    await expect.poll(() => page.getByRole('option').allTextContents()).toEqual(['Town 2999']);
+    await box.fill('');
+    await expect.poll(() => page.getByRole('option').count()).toBe(100);
+  });
+
   it('says when it is left that a text which is not in the list is no answer', async () => {
     const { page } = await open(
       { definition: { ...simple, dataSchema: { properties: { country } } } },

@@ -82,7 +82,7 @@ function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown
   /** Index of the highlighted option. It is -1 after typing: no option is highlighted until an arrow key is pressed. */
   const [active, setActive] = useState(-1);
   const list = useRef<HTMLDivElement>(null);
-  const shown = typed === undefined || typed === '' ? choices : found(choices, typed);
+  const shown = found(choices, typed);
   const choose = (choice: Choice | undefined) => {
     setOpen(false);
     setTyped(undefined);

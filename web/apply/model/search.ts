@@ -3,10 +3,17 @@ import type { Choice } from './registers.ts';
 
 const folded = (text: string) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase().trim();
 
-/** Returns at most 100 choices whose label contains the text. Labels that begin with the text come first. */
-export function found(choices: readonly Choice[], text: string): Choice[] {
+/** The browser is slow with more options. */
+const mostFound = 100;
+
+/**
+ * Returns the first 100 choices whose label contains the text. Labels that begin with the text come first. Without a
+ * text, returns the first 100 of all choices.
+ */
+export function found(choices: readonly Choice[], text = ''): Choice[] {
   const wanted = folded(text);
+  if (wanted === '') return choices.slice(0, mostFound);
   const hits = choices.filter(({ label }) => folded(label).includes(wanted));
   const isFirst = ({ label }: Choice) => folded(label).startsWith(wanted);
-  return [...hits.filter(isFirst), ...hits.filter((hit) => !isFirst(hit))].slice(0, 100);
+  return [...hits.filter(isFirst), ...hits.filter((hit) => !isFirst(hit))].slice(0, mostFound);
 }
