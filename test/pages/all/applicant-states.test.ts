@@ -410,6 +410,13 @@ test('a date with a time stays as typed, in time zones with historic offsets too
   await expect.poll(() => input.inputValue()).toBe('12026-05-01T14:30');
 });
 
+it('a draft on hold cannot be deleted, and the page says whom to ask', async () => {
+  const answers = { [`DELETE ${scriptedForm}`]: { status: 409, body: { type: 'urn:formgate:problem:form-held' } } };
+  const { page } = await open({ definition: simple, answers, ...inDraft }, {}, `${asForm}&page=delete`);
+  await page.getByRole('button', { name: 'Yes, delete my draft' }).click();
+  await page.locator('.error-summary:focus').getByText('Your draft cannot be deleted now.').waitFor();
+});
+
 describe('a form that cannot be filled in is explained', () => {
   it.each([
     ['Locked', 'Your draft is locked'],

@@ -123,6 +123,7 @@ export const english = {
     gone: 'This form does not exist any more',
     goneText: 'It was deleted. You can start a new one.',
     startNew: 'Start a new form',
+    held: 'Your draft cannot be deleted now. Ask the office that you are applying to.',
     full: 'No further forms can be stored at the moment. Tell the organisation that receives the form, and try again later.',
     exists: 'You cannot start this form again. Use the link in the email that we sent you when you started it.',
     closed: 'This form is closed right now.',

@@ -128,6 +128,7 @@ export const french: EnglishTexts = {
     gone: 'Ce formulaire n’existe plus',
     goneText: 'Il a été supprimé. Vous pouvez en commencer un autre.',
     startNew: 'Commencer un nouveau formulaire',
+    held: 'On ne peut pas supprimer ce brouillon pour le moment. Demandez pourquoi au bureau qui le gère.',
     full: 'Aucun autre formulaire ne peut être enregistré pour le moment. Prévenez l’organisme qui reçoit le formulaire et réessayez plus tard.',
     exists:
       'Vous ne pouvez pas commencer ce formulaire de nouveau. Utilisez le lien du courriel que nous vous avons envoyé.',

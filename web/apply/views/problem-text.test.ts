@@ -50,7 +50,11 @@ it.each(['definition-invalid', 'form-held', 'intake-closed', 'storage-full'])(
     const problem = new ApiProblem(409, { type: `urn:formgate:problem:${slug}` });
     const { states } = textsOf('en');
     expect(endOf(problem)).toBeUndefined();
-    const texts: Record<string, string> = { 'intake-closed': states.closed, 'storage-full': states.full };
+    const texts: Record<string, string> = {
+      'form-held': states.held,
+      'intake-closed': states.closed,
+      'storage-full': states.full,
+    };
     expect(problemText(problem, textsOf('en'), () => '')).toBe(texts[slug] ?? states.failedText);
   },
 );

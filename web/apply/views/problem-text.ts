@@ -7,6 +7,7 @@ export function problemText(cause: unknown, texts: Texts, tooMany: (minutes: num
   if (!(cause instanceof ApiProblem) || cause.status === 0) return texts.saved.offlineRead;
   if (cause.type === 'intake-closed') return closedText(cause, texts);
   if (cause.type === 'form-exists') return texts.states.exists;
+  if (cause.type === 'form-held') return texts.states.held;
   if (cause.type === 'storage-full') return texts.states.full;
   if (cause.status !== 429) return texts.states.failedText;
   return tooMany(Math.max(1, Math.ceil((cause.retryAfterMs ?? 60_000) / 60_000)));
