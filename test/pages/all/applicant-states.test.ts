@@ -417,6 +417,27 @@ it('a draft on hold cannot be deleted, and the page says whom to ask', async () 
   await page.locator('.error-summary:focus').getByText('Your draft cannot be deleted now.').waitFor();
 });
 
+it('a double click asks for one code, even if the code is sent between the clicks', async () => {
+  const { page } = await open({ definition: simple }, {}, asForm);
+  let asked = 0;
+  await page.route('**/codes', (route) => {
+    asked += 1;
+    return asked > 1 ? route.fulfill({ status: 429, json: {} }) : route.fallback();
+  });
+  const button = page.getByRole('button', { name: 'Send me a code by email' });
+  const box = await button.boundingBox();
+  await page.mouse.move((box?.x ?? 0) + 10, (box?.y ?? 0) + 10);
+  await page.mouse.down({ clickCount: 1 });
+  await page.mouse.up({ clickCount: 1 });
+  await page.getByRole('status').getByText('we have sent a code').waitFor();
+  await page.mouse.down({ clickCount: 2 });
+  await page.mouse.up({ clickCount: 2 });
+  // A later click asks for another code, so the second click of the double click has been handled.
+  await page.getByRole('button', { name: 'Send another code' }).click();
+  await page.locator('.error-summary').waitFor();
+  expect(asked).toBe(2);
+});
+
 describe('a form that cannot be filled in is explained', () => {
   it.each([
     ['Locked', 'Your draft is locked'],

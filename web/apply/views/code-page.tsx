@@ -40,11 +40,14 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
     });
     setBusy(false);
   };
-  const send = () =>
-    guarded(async () => {
+  const send = ({ detail: clicks }: MouseEvent) => {
+    // The second click of a double click would ask for another code, which the service refuses as too often.
+    if (clicks > 1 && isSent) return;
+    void guarded(async () => {
       await api.sendCode(formId);
       setSent(true);
     });
+  };
   const check = (event: Event) => {
     event.preventDefault();
     const entered = code.replaceAll(/\s/g, '');
@@ -61,7 +64,7 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
       {keepsData && <p class="notice">{texts.code.kept}</p>}
       <p>{texts.code.why}</p>
       <div class="buttons">
-        <button type="button" class={isSent ? 'quiet' : ''} aria-disabled={isBusy} onClick={() => void send()}>
+        <button type="button" class={isSent ? 'quiet' : ''} aria-disabled={isBusy} onClick={send}>
           {isSent ? texts.code.again : texts.code.send}
         </button>
       </div>
