@@ -6,4 +6,6 @@ import './apply.css';
 import { App } from './app.tsx';
 
 const page = document.querySelector('#page');
+// The text in the page says what to do if this script cannot be loaded.
+page?.replaceChildren();
 if (page !== null) render(<App />, page);

@@ -410,6 +410,19 @@ test('a date with a time stays as typed, in time zones with historic offsets too
   await expect.poll(() => input.inputValue()).toBe('12026-05-01T14:30');
 });
 
+it('a page whose script is missing on the server says in both languages to load it again', async () => {
+  const isScript = /\/assets\/.*\.js$/;
+  const { page } = await open({ definition: simple }, {}, '', (opened) =>
+    opened.route(isScript, (route) => route.fulfill({ status: 404 })),
+  );
+  await page.getByText('If this page stays like this, load it again.').waitFor();
+  await page.getByText('Si rien ne change, rechargez cette page.').waitFor();
+  await page.unroute(isScript);
+  await page.reload();
+  await page.getByRole('button', { name: 'Start now' }).waitFor();
+  expect(await page.getByText('load it again').count()).toBe(0);
+});
+
 it('a draft on hold cannot be deleted, and the page says whom to ask', async () => {
   const answers = { [`DELETE ${scriptedForm}`]: { status: 409, body: { type: 'urn:formgate:problem:form-held' } } };
   const { page } = await open({ definition: simple, answers, ...inDraft }, {}, `${asForm}&page=delete`);

@@ -6,9 +6,12 @@ export interface FieldProblem {
   detail: string;
 }
 
+/** Instead of an HTTP status: this tab shows an older version of the console than the server has. */
+export const updatedStatus = -1;
+
 /** A failed request. `message` is a text for people. */
 export class ApiProblem extends Error {
-  /** HTTP status of the response; 0 if there was no response. */
+  /** HTTP status of the response; 0 if there was no response; or `updatedStatus`. */
   readonly status: number;
   /** Last part of the problem's type, such as `form-held`. */
   readonly slug: string;
@@ -32,8 +35,11 @@ interface ProblemBody {
 const noResponse =
   'The service cannot be reached. Check your connection and try again. Nothing that you typed was lost.';
 
+const updated = 'A new version was installed after this page was opened. Load the page again to go on.';
+
 function textOf(status: number, { title, detail }: ProblemBody, retryAfter: number | undefined): string {
   if (status === 0) return noResponse;
+  if (status === updatedStatus) return updated;
   const text = detail ?? title ?? `The service responded with status ${status}.`;
   const wait =
     retryAfter === undefined ? '' : ` Try again in ${retryAfter} ${retryAfter === 1 ? 'second' : 'seconds'}.`;

@@ -4,6 +4,7 @@ import { send } from '../api/send.ts';
 import { Code } from '../elements/code.tsx';
 import { ConfirmButton } from '../elements/confirm-button.tsx';
 import { Curl } from '../elements/curl.tsx';
+import { loadPart } from '../elements/load-part.ts';
 import { Loaded, useLoad } from '../elements/loaded.tsx';
 import { Page } from '../elements/page.tsx';
 import { RoleNeeded } from '../elements/role-needed.tsx';
@@ -87,7 +88,7 @@ interface EditorProps {
  * which it was mounted, so it is mounted again when another definition was loaded.
  */
 function Editor({ located, onChanged }: EditorProps) {
-  const load = useLoad('editor', () => import('./editor/definition-editor.tsx'));
+  const load = useLoad('editor', () => loadPart(() => import('./editor/definition-editor.tsx')));
   return (
     <Loaded load={load}>
       {({ DefinitionEditor }) => (

@@ -1,8 +1,9 @@
 // Shows a failed request: what happened, and what to do.
 import { useEffect, useRef } from 'preact/hooks';
-import type { ApiProblem } from '../api/problem.ts';
+import { type ApiProblem, updatedStatus } from '../api/problem.ts';
 
 const titles: Record<number, string> = {
+  [updatedStatus]: 'The console was updated',
   0: 'No connection',
   // If the session had ended, the console would show another page. Here, the service itself has refused the account.
   401: 'Your account may not use this service',
@@ -13,6 +14,8 @@ const titles: Record<number, string> = {
   412: 'Somebody else has changed this',
   429: 'Too many requests',
 };
+
+const withoutRetry = new Set([updatedStatus, 403, 404]);
 
 interface Props {
   problem: ApiProblem;
@@ -41,7 +44,12 @@ export function ProblemBox({ problem, onRetry, takesFocus = false }: Props) {
           ))}
         </ul>
       )}
-      {onRetry && problem.status !== 403 && problem.status !== 404 && (
+      {problem.status === updatedStatus && (
+        <button type="button" class="button quiet" onClick={() => location.reload()}>
+          Load the page again
+        </button>
+      )}
+      {onRetry && !withoutRetry.has(problem.status) && (
         <button type="button" class="button quiet" onClick={onRetry}>
           Try again
         </button>

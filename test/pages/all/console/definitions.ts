@@ -4,6 +4,25 @@ import type { ConsoleSuite } from '../../console-suite.ts';
 import { findFaults, settled } from '../../console-world.ts';
 
 export function testDefinitions(suite: ConsoleSuite): void {
+  it('definitions: a tab that was opened before an update says so, and works after it was loaded again', async () => {
+    const page = await suite.open('/definitions');
+    await page.route('**/assets/definition-editor-*', (route) => route.fulfill({ status: 404 }));
+    await page.getByRole('link', { name: 'Business licence' }).click();
+    await page.getByRole('heading', { name: 'The console was updated' }).waitFor();
+    expect(await findFaults(page)).toEqual([]);
+    await page.unroute('**/assets/definition-editor-*');
+    await page.getByRole('button', { name: 'Load the page again' }).click();
+    await page.getByLabel('Data schema', { exact: true }).waitFor();
+  });
+
+  it('definitions: the editor says that there is no connection if the server cannot be reached', async () => {
+    const page = await suite.open('/definitions');
+    await page.route('**/assets/definition-editor-*', (route) => route.abort());
+    await page.route('**/console', (route) => route.abort());
+    await page.getByRole('link', { name: 'Business licence' }).click();
+    await page.getByRole('heading', { name: 'No connection' }).waitFor();
+  });
+
   it('definitions: create, problems at their place, save, publish, compare, delete', async () => {
     const page = await suite.open('/definitions');
     await page.getByText('Create a form definition').click();

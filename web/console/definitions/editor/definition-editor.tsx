@@ -5,6 +5,7 @@ import { isEqual } from '../../../apply/model/json.ts';
 import { ApiProblem } from '../../api/problem.ts';
 import { send } from '../../api/send.ts';
 import { Curl } from '../../elements/curl.tsx';
+import { loadPart } from '../../elements/load-part.ts';
 import { Loaded, useLoad } from '../../elements/loaded.tsx';
 import { ProblemBox } from '../../elements/problem-box.tsx';
 import { useAction } from '../../elements/use-action.ts';
@@ -97,7 +98,7 @@ function PreviewOf({ definition }: { definition: Definition | undefined }) {
 }
 
 function LoadedPreview({ definition }: { definition: Definition }) {
-  const load = useLoad('preview', () => import('./preview.tsx'));
+  const load = useLoad('preview', () => loadPart(() => import('./preview.tsx')));
   return <Loaded load={load}>{({ Preview }) => <Preview definition={definition} />}</Loaded>;
 }
 
