@@ -14,7 +14,7 @@ const sentResponse = z.object({ sent: z.literal(true), expires: z.iso.datetime()
 
 /** Problems that a response must never show, because they reveal whether a form exists. */
 const alwaysHidden = ['not-found', 'forbidden', 'no-channel', 'conflict'];
-/** Problems that reveal the status of a form. A person with a signed link has a mail about the form, and may see them. */
+/** Problems that reveal the status of a form. A person with a signed link got a mail about it, and may see them. */
 const statusProblems = ['gone', 'form-locked', 'form-not-draft'];
 const hiddenFromRecipient = new Set(alwaysHidden);
 const hiddenFromAnyone = new Set([...alwaysHidden, ...statusProblems]);
@@ -52,9 +52,9 @@ export interface FormOfTenant {
 
 /**
  * Sends a code to the applicant of the form. Without a signed link, also resolves if no such draft exists, so that the
- * response does not reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call. A call that failed
- * before a code was sent does not count towards the limits, so that the applicant can ask again. If a code may have
- * been sent, the call counts.
+ * response does not reveal whether the form exists. Throws Problem `too-many-requests`, or the error of a failed call.
+ * A call that failed before a code was sent does not count towards the limits, so that the applicant can ask again. If
+ * a code may have been sent, the call counts.
  *
  * The form service also limits sends. It counts them in all pods and in sliding windows, but only for forms that exist.
  * This function also resolves if the form service refuses a send because of its limits.

@@ -82,6 +82,12 @@ describe('a code of a form whose subscriber the notification service has lost', 
 
   it.each<[string, PlatformError, PlatformError | undefined, number]>([
     ['a 404 of a proxy says nothing about the subscriber', unknown(), undefined, 1],
+    [
+      'another rejection says nothing about the subscriber',
+      new PlatformError('notifications', 'rejected', { upstreamStatus: 403, rejection: 'no' }),
+      undefined,
+      1,
+    ],
     ['the applicant is subscribed again only once', unknown('no'), undefined, 2],
     [
       'a subscription whose outcome is unknown is no send',
@@ -185,6 +191,7 @@ describe('a code that is not sent', () => {
     ['the circuit is open', new PlatformError('notifications', 'open')],
     ['another service did not respond', new PlatformError('directory', 'timeout')],
     ['the subscriber is unknown', new PlatformError('notifications', 'rejected', { upstreamStatus: 404 })],
+    ['a proxy redirected', new PlatformError('notifications', 'failed', { upstreamStatus: 300 })],
     ['the mail could not be delivered', new PlatformError('notifications', 'failed', { upstreamStatus: 500 })],
     ['the service is overloaded', new PlatformError('notifications', 'failed', { upstreamStatus: 429 })],
     [

@@ -195,3 +195,24 @@ describe('old rows', () => {
     expect(await count('code_sends', form)).toBe(0);
   });
 });
+
+describe('a right code that another account has used', () => {
+  it('opens no session, even if that use commits at the same time', async () => {
+    const form = await world.addForm();
+    const { id } = (await reserve(form, 'A')) as { id: string };
+    const { codeHash, now } = world.attemptOf(form, 'A');
+    const other = await world.pool.connect();
+    await other.query('BEGIN');
+    await other.query(
+      `INSERT INTO used_codes (form_id, code_hash, issuer, subject, session_until)
+       VALUES ($1, $2, $3, $4, $5::timestamptz + interval '30 minutes')`,
+      [form.id, codeHash, otherKiosk.issuer, otherKiosk.subject, now],
+    );
+    const settling = world.store.settleRight(id, world.attemptOf(form, 'A'));
+    const waiting = "SELECT FROM pg_stat_activity WHERE wait_event = 'transactionid' AND query LIKE '%used_codes%'";
+    await expect.poll(async () => (await world.pool.query(waiting)).rowCount).toBe(1);
+    await other.query('COMMIT');
+    other.release();
+    expect(await settling).toBe(false);
+  });
+});
