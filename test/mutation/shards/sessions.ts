@@ -29,7 +29,10 @@ export const sessionShards: Readonly<Record<string, Shard>> = {
   },
   sessions: {
     modules: [`${sessions}/sessions.ts`, `${sessions}/session-lists.ts`, `${sessions}/end-watch.ts`],
-    tests: [`${sessions}/sessions-rules.test.ts`, `${sessions}/session-lists.test.ts`, `${sessions}/end-watch.test.ts`],
+    tests: [
+      ...[`${sessions}/sessions-rules.test.ts`, `${sessions}/session-lists.test.ts`],
+      ...[`${sessions}/end-watch.test.ts`, `${sessions}/end-watch-reads.test.ts`],
+    ],
   },
   refreshes: {
     modules: [`${sessions}/refresh-queue.ts`, `${sessions}/refresh-attempt.ts`, `${sessions}/refresh.ts`],
