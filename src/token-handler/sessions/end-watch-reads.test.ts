@@ -5,13 +5,16 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { EndWatch } from './end-watch.ts';
 import type { FoundSession } from './session.ts';
 
-const found = { session: { realm: 'town' }, state: {} } as FoundSession;
+const found = { session: { realm: 'town', issuer: 'https://id.example', handle: 'a' }, state: { touched: 1 } };
+const session = found as unknown as FoundSession;
 let store: { isTracked: boolean; trackedUntil: number; onChange(listener: (handle: string | null) => void): void };
 /** Reports a change of one session, or of any session (null), as the store does. */
 let report: (handle: string | null) => void;
 let read: (handle: string) => Promise<FoundSession | undefined>;
 let reads: string[];
 let alive: boolean;
+/** What decided last whether a session was alive. */
+let life: unknown;
 let watch: EndWatch;
 let ended: string[];
 
@@ -24,7 +27,7 @@ beforeEach(() => {
     },
   };
   [reads, ended, alive] = [[], [], true];
-  read = async () => found;
+  read = async () => session;
   watch = new EndWatch(
     {
       // This cache holds none of the watched sessions.
@@ -33,7 +36,10 @@ beforeEach(() => {
         reads.push(handle);
         return read(handle);
       },
-      isAlive: () => alive,
+      isAlive(given) {
+        life = given;
+        return alive;
+      },
     },
     store,
   );
@@ -71,7 +77,7 @@ it('a thousand sessions that are not in the cache are read once, and each again 
 
 it('at most 64 sessions are read at the same time, and the others as soon as a read has ended', async () => {
   const pending: (() => void)[] = [];
-  read = () => new Promise((resolve) => pending.push(() => resolve(found)));
+  read = () => new Promise((resolve) => pending.push(() => resolve(session)));
   for (let index = 0; index < 200; index += 1) listen(`session-${index}`);
   await pass(2_000);
   expect(reads).toHaveLength(64);
@@ -92,16 +98,20 @@ it('a failed read frees its place', async () => {
   expect(reads).toHaveLength(200);
 });
 
-it('a session whose listener was removed is not read', async () => {
-  read = () => new Promise(() => undefined);
+it.each([
+  ['whose listener was removed', (remove: () => void) => remove()],
+  ['of a watch that was closed', () => watch.close()],
+])('a session %s is not read when others have been read', async (_which, end) => {
+  const slow = Promise.withResolvers<FoundSession>();
+  read = () => slow.promise;
   for (let index = 0; index < 64; index += 1) listen(`session-${index}`);
   const remove = listen('a');
   await pass(500);
-  remove();
   expect(reads).toHaveLength(64);
-  read = async () => found;
-  watch.close();
-  expect(reads).not.toContain('a');
+  end(remove);
+  slow.resolve(session);
+  await turn();
+  expect(reads).toHaveLength(64);
 });
 
 it('a change during a read lets the session be read again', async () => {
@@ -110,7 +120,7 @@ it('a change during a read lets the session be read again', async () => {
   listen();
   await pass(500);
   report('a');
-  slow.resolve(found);
+  slow.resolve(session);
   await pass(1_000);
   expect(reads).toEqual(['a', 'a']);
 });
@@ -122,7 +132,7 @@ it('a read that began while the store tracked no changes is repeated once it doe
   listen();
   await pass(1_000);
   store.isTracked = true;
-  slow.resolve(found);
+  slow.resolve(session);
   await pass(1_000);
   expect(reads).toEqual(['a', 'a']);
 });
@@ -131,6 +141,7 @@ it('a session that has expired since its read is read again, and ends if the sto
   listen();
   await pass(5_000);
   expect(reads).toEqual(['a']);
+  expect(life).toEqual({ session: { realm: 'town', issuer: 'https://id.example' }, state: { touched: 1 } });
   alive = false;
   read = async () => undefined;
   await pass(500);

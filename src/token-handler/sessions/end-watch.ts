@@ -6,7 +6,7 @@ import type { TokenStore } from './store.ts';
 
 /** What decides whether a session is alive. It has no tokens: the memory of the sessions with tokens is limited. */
 export interface Life {
-  session: Pick<Session, 'realm' | 'issuer'>;
+  session: { realm: string; issuer?: Session['issuer'] | undefined };
   state: FoundSession['state'];
 }
 
@@ -71,7 +71,8 @@ export class EndWatch {
       listeners: new Set(),
       life: undefined,
       confirmed: this.#store.isTracked ? Math.min(this.#store.trackedUntil, now) : now,
-      ...{ isReading: false, isChanged: false },
+      isReading: false,
+      isChanged: false,
     };
     this.#watched.set(handle, entry);
     entry.listeners.add(listener);
@@ -146,7 +147,6 @@ export class EndWatch {
 
 function lifeOf(found: FoundSession | undefined): Life | undefined {
   if (!found) return undefined;
-  const { session, state } = found;
-  const { realm, issuer } = session;
-  return { session: { realm, ...(issuer !== undefined && { issuer }) }, state };
+  const { realm, issuer } = found.session;
+  return { session: { realm, issuer }, state: found.state };
 }

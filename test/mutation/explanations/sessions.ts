@@ -58,6 +58,27 @@ export const sessions: readonly Explanation[] = [
     why: 'a tenant that is named by its URN is looked up, although nothing can differ.',
   },
   {
+    file: 'src/token-handler/sessions/sessions.ts',
+    text: 'load: (handle) => this.#load(handle, true),',
+    changes: [['true', 'false']],
+    kind: 'killed elsewhere',
+    why: 'unreadable-sessions.test.ts restores the key of a session that a list could not read.',
+  },
+  {
+    file: 'src/token-handler/sessions/sessions.ts',
+    text: 'if (endsUnusable && stored && !found) await this.#store.tokens.end(handle);',
+    changes: [['endsUnusable && stored && !found', 'false']],
+    kind: 'killed elsewhere',
+    why: 'unreadable-sessions.test.ts restores the key of a session that a list could not read.',
+  },
+  {
+    file: 'src/token-handler/sessions/end-watch.ts',
+    text: 'isChanged: false,',
+    changes: [['false', 'true']],
+    kind: 'equivalent',
+    why: 'the first read of the session sets it to false before it is looked at.',
+  },
+  {
     file: 'src/token-handler/sessions/end-watch.ts',
     text: 'if (this.#watched.size === 0) return;',
     changes: [['this.#watched.size === 0', 'false']],
