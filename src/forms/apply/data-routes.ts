@@ -1,5 +1,5 @@
 // Reads and saves the data of a form that this browser has opened.
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
@@ -46,7 +46,7 @@ function sessionEnded(error: unknown): never {
 }
 
 export function saveDataRoute(options: ApplyRoutesOptions): Route {
-  const { guards, api, cookies, hashes, store, clock, log } = options;
+  const { guards } = options;
   return route({
     method: 'put',
     path,
@@ -65,39 +65,43 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
       ...formFailures,
       412: { description: 'The form data was saved elsewhere since: read it, and let the applicant decide' },
     },
-    async handle({ params: { formId }, bodyText }, request, response) {
-      const { id: tenantId } = tenantOf(response);
-      const saveHashes = saveHashesOf(request, (id) => hashes.save(cookies.browserOf(request, response), id));
-      const call = {
-        method: 'PUT' as const,
-        path: `/forms/${formId}/data`,
-        tenantId,
-        // The text of both members is forwarded unparsed, because parsing and serialising could change numbers.
-        body: `{"data":${bodyText('data')},"files":${bodyText('files')}}`,
-        headers: { 'if-match': requiredTag(request) },
-        context: response,
-      };
-      const tag = await api.call(call).then(
-        async (answer) => {
-          if (saveHashes && answer.etag) {
-            const save = { formId, saveHashes, etag: answer.etag, now: clock() };
-            // The data is saved. If this request failed now, the page would retry it, and the retry would get 412.
-            await store
-              .keepSave(tenantId, save)
-              .catch((error: unknown) => log.warn({ err: error }, 'save not recorded for retries'));
-          }
-          return answer.etag;
-        },
-        async (error: unknown) => {
-          const isStale = error instanceof Problem && error.slug === 'stale';
-          const done = isStale && saveHashes ? await store.findSave(tenantId, formId, saveHashes) : undefined;
-          return done ?? hideForeignForm(error);
-        },
-      );
-      if (tag) response.setHeader('ETag', tag);
-      response.json({ saved: clock().toISOString() });
-    },
+    // Only the texts are passed on, so that the parsed body does not stay in memory during the call. They are forwarded
+    // unparsed, because parsing and serialising could change numbers.
+    handle: ({ params: { formId }, bodyText }, request, response) =>
+      save(options, formId, `{"data":${bodyText('data')},"files":${bodyText('files')}}`, request, response),
   });
+}
+
+async function save(
+  { api, cookies, hashes, store, clock, log }: ApplyRoutesOptions,
+  formId: string,
+  body: string,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const { id: tenantId } = tenantOf(response);
+  const saveHashes = saveHashesOf(request, (id) => hashes.save(cookies.browserOf(request, response), id));
+  const headers = { 'if-match': requiredTag(request) };
+  const call = { method: 'PUT', path: `/forms/${formId}/data`, tenantId, body, headers, context: response } as const;
+  const tag = await api.call(call).then(
+    async (answer) => {
+      if (saveHashes && answer.etag) {
+        const save = { formId, saveHashes, etag: answer.etag, now: clock() };
+        // The data is saved. If this request failed now, the page would retry it, and the retry would get 412.
+        await store
+          .keepSave(tenantId, save)
+          .catch((error: unknown) => log.warn({ err: error }, 'save not recorded for retries'));
+      }
+      return answer.etag;
+    },
+    async (error: unknown) => {
+      const isStale = error instanceof Problem && error.slug === 'stale';
+      const done = isStale && saveHashes ? await store.findSave(tenantId, formId, saveHashes) : undefined;
+      return done ?? hideForeignForm(error);
+    },
+  );
+  if (tag) response.setHeader('ETag', tag);
+  response.json({ saved: clock().toISOString() });
 }
 
 function requiredTag(request: Request): string {

@@ -10,6 +10,7 @@ import { createTrust } from './client-address.ts';
 import { allowOrigins } from './cross-origin.ts';
 import { issueMessage } from './issue-message.ts';
 import { type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
+import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { type PresentProblem, problemHandler } from './problem-handler.ts';
 import {
@@ -156,12 +157,13 @@ export function createHttpApp(options: HttpAppOptions): Express {
     runInScope(scope, allow, request, response, next);
   });
   const readerOf = createBodyReaders(options.bodyLimit);
+  const bodies = createLargeBodies(options.bodyLimit, options.metrics);
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
   const allowed = allowedByPath(routes);
   for (const item of routes) {
     // Without this route, Express would call the GET handler, which has effects, for HEAD.
     if (item.getHasEffects) app.head(item.path, refuseMethod(item.path, allowed));
-    app[item.method](item.path, serveRoute(item, readerOf(item)));
+    app[item.method](item.path, serveRoute(item, readerOf(item), bodies));
   }
   // `route.all` adds one layer; `app.all` would add one for each of the 35 methods that Node knows.
   for (const path of allowed.keys()) app.route(path).all(refuseMethod(path, allowed));
@@ -172,13 +174,14 @@ export function createHttpApp(options: HttpAppOptions): Express {
   return app;
 }
 
-function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
+function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies): RequestHandler {
   return async (request, response) => {
     const { locals } = response;
     locals.route = item.path;
     beginAudit(item.audit, locals);
     for (const guard of item.guards) await guard.check(request, response);
-    const body = item.body ? await readBody(request) : noBody;
+    const rate = item.body && bodies.admit(request, response as unknown as HttpResponse);
+    const body = item.body ? await readBody(request, rate && (await rate)) : noBody;
     // Do not await the handler: the parsed body would stay in memory while the handler waits for the database.
     const input = validate(item, request, response, body);
     reachAudit(item.audit, locals, input);

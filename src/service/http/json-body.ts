@@ -6,7 +6,7 @@ import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { inspectJson } from '../json-parser.ts';
 import { mostJsonValues, tooManyValues } from '../json-size.ts';
-import { bodyProblem, readBodyBytes } from './body-bytes.ts';
+import { bodyProblem, type MinimumRate, readBodyBytes } from './body-bytes.ts';
 import { invalidRequest, Problem } from './problem.ts';
 
 /**
@@ -25,14 +25,14 @@ export interface JsonBody {
 }
 
 /** Reads the JSON body of a request. Throws Problems with status 400, 408, 413 or 415. */
-export type JsonBodyReader = (request: Request) => Promise<JsonBody>;
+export type JsonBodyReader = (request: Request, minimumRate?: () => MinimumRate) => Promise<JsonBody>;
 
 /** Creates a reader of JSON bodies. `limit` is in bytes, and applies before and after decompression. */
 export function createJsonBodyReader(limit: number): JsonBodyReader {
-  return async (request) => {
+  return async (request, minimumRate) => {
     if (!hasBody(request)) return noBody;
     requireJson(request.headers['content-type']);
-    const bytes = await readBodyBytes(request, limit);
+    const bytes = await readBodyBytes(request, limit, minimumRate);
     return bytes.length === 0 ? noBody : parseJsonBytes(bytes);
   };
 }

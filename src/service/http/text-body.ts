@@ -20,13 +20,13 @@ export function createBodyReaders(most: number) {
  * parameters. `limit` is in bytes, and applies before and after decompression.
  */
 function createTextBodyReader(mediaType: string, limit: number): JsonBodyReader {
-  return async (request) => {
+  return async (request, minimumRate) => {
     if (!hasBody(request)) return noBody;
     const contentType = request.headers['content-type'] ?? '';
     if (contentType.split(';', 1)[0]?.trim().toLowerCase() !== mediaType)
       throw bodyProblem('unsupported-media-type', `must be sent as ${mediaType}`);
     if (isOtherCharset(contentType)) throw bodyProblem('unsupported-media-type', 'must be in UTF-8');
-    const bytes = await readBodyBytes(request, limit);
+    const bytes = await readBodyBytes(request, limit, minimumRate);
     if (!isUtf8(bytes)) throw bodyProblem('invalid-request', 'is not UTF-8');
     if (bytes.includes(0)) throw bodyProblem('invalid-request', 'contains a NUL character');
     return { value: bytes.toString('utf8').replace(byteOrderMark, ''), textOf: () => undefined };

@@ -1,0 +1,70 @@
+// Limits how many large request bodies are in memory at the same time. A request waits for a slot before its body is
+// read, and holds the slot until its response is complete, whatever it waits for in between (decision 0094).
+import type { IncomingMessage } from 'node:http';
+import { createFairQueue } from '../limits/fair-queue.ts';
+import type { Metrics } from '../operations/metrics.ts';
+import { type MinimumRate, usualRate } from './body-bytes.ts';
+import { networkOf } from './client-address.ts';
+import { isOwnCall } from './own-calls.ts';
+import type { HttpResponse } from './request-context.ts';
+
+/** Maximum size in bytes of a body that needs no slot. */
+export const smallBody = 16_384;
+
+/** Maximum number of bytes, as sent, of all large bodies together. In memory, a body may take ten times its size. */
+const memory = 32 * 1_048_576;
+/** Number of large bodies that are always permitted, however large the app's limit is. */
+const fewest = 8;
+
+/** The minimum rate of a large body while another one waits for a slot that this body uses. */
+const contestedRate: MinimumRate = { bytesPerSecond: 65_536, grace: 5_000 };
+
+export interface LargeBodies {
+  /**
+   * Waits for a slot if the body may be large. Resolves to a function that returns the current minimum rate of the
+   * body; undefined for a small body. Throws Problem `busy`. Call this function after the guards of the route.
+   */
+  admit(request: IncomingMessage, response: HttpResponse): Promise<() => MinimumRate> | undefined;
+}
+
+/** `limit` is the maximum size of a body in bytes. */
+export function createLargeBodies(limit: number, { queueRefusals }: Pick<Metrics, 'queueRefusals'>): LargeBodies {
+  const total = Math.max(fewest, Math.floor(memory / limit));
+  const queue = createFairQueue({
+    slots: { total, perTenant: total / 2, perMember: total / 4 },
+    waiting: { total: 640, perTenant: 320, perMember: 80 },
+    waitMs: 10_000,
+    detail: 'Too many large requests are being processed.',
+    retryAfterSeconds: 5,
+    onRefused: (reason) => queueRefusals.inc({ queue: 'large-bodies', reason }),
+  });
+
+  async function take(response: HttpResponse): Promise<() => MinimumRate> {
+    const claim = claimOf(response);
+    const release = await queue.take(claim);
+    if (response.closed) release();
+    else response.once('close', release);
+    return () => (queue.isWanted(claim) ? contestedRate : usualRate);
+  }
+
+  return {
+    admit: (request, response) => (isLarge(request) ? take(response) : undefined),
+  };
+}
+
+function isLarge(request: IncomingMessage): boolean {
+  const { headers } = request;
+  const isBounded = headers['transfer-encoding'] === undefined && headers['content-encoding'] === undefined;
+  if (isBounded && Number(headers['content-length'] ?? 0) <= smallBody) return false;
+  // The body of a call of this process to itself belongs to another request that already holds a slot.
+  return !isOwnCall(request);
+}
+
+/** The person or account of a request, or its client network if the request has no credentials. */
+function claimOf({ locals }: HttpResponse): { tenant: string; member: string } {
+  const { tenant, signedIn, caller, forwarded } = locals;
+  return {
+    tenant: tenant?.id ?? signedIn?.tenantId ?? caller?.tenant?.id ?? '',
+    member: signedIn?.subject ?? caller?.subject ?? networkOf(forwarded.address),
+  };
+}
