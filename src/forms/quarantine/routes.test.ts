@@ -96,6 +96,10 @@ describe('POST /form/v1/quarantine/{itemId}', () => {
     await add(1);
     const [item] = (await list()).results;
     expect((await ask('POST', `/${item?.id}`, core, release)).status).toBe(200);
+    // The administrators of the tenant find the release in their audit trail.
+    const audits = () => forms.log.lines().flatMap(({ audit }) => (audit ? [audit as object] : []));
+    const event = { action: 'quarantine.release', object: { id: item?.id }, tenant: item?.tenantId };
+    await expect.poll(() => audits().at(-1)).toMatchObject(event);
   });
 
   it('refuses other operations and other callers', async () => {

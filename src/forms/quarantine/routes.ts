@@ -3,6 +3,7 @@
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import type { QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
 import { cursorOf, tenantOrAllQuery } from '../forms/schema.ts';
 import { itemOperation, itemParams, itemView, quarantineList, quarantineListQuery, releasedItem } from './schema.ts';
@@ -73,6 +74,8 @@ export function releaseItemRoute({ bearer, tenantOrAll, quarantine, changed }: Q
     async handle({ params: { itemId: id } }, _request, response) {
       const [item] = await quarantine.release({ id, tenantId: response.locals.tenant?.id });
       if (!item) throw new Problem('not-found', 'The quarantine has no such item.');
+      // A core operator may release an item without naming its tenant.
+      if (item.tenantId) noteAudit(response, { tenant: item.tenantId });
       changed();
       response.json({ id, released: item.released });
     },

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 
 let platform: TestPlatform;
@@ -35,8 +36,10 @@ async function defineEvents(namespace: string, schema: unknown, query = ''): Pro
   return (await call(url, { method: 'PATCH', token, body: { operation: 'UPDATE', update } })).status;
 }
 
+const log = captureLog();
+
 beforeAll(async () => {
-  platform = await startTestPlatform();
+  platform = await startTestPlatform({ log: log.log });
   core = await roleToken(platform.access, sendRole);
   sender = await roleToken(platform.access, sendRole, { realm: 'demo' });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
@@ -53,6 +56,12 @@ afterAll(async () => {
 });
 
 describe('sending', () => {
+  it('an event of a core account is in the audit trail of the tenant that it names', async () => {
+    await send(event());
+    const audits = () => log.lines().flatMap(({ audit }) => (audit ? [audit as object] : []));
+    await expect.poll(() => audits().at(-1)).toMatchObject({ action: 'event.send', tenant: platform.tenant.id });
+  });
+
   it('an accepted event gets 200 with the text OK, after it was stored', async () => {
     const answered = await send(event());
     expect([answered.status, answered.text, answered.headers.get('content-type')]).toEqual([

@@ -6,6 +6,7 @@ import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf } from '../../service/http/request-context.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import { tenantKey } from '../tenant-key.ts';
 import { eventBody, eventQuery } from './schema.ts';
 import type { EventStore } from './store.ts';
@@ -43,7 +44,9 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
         403: { description: 'The caller lacks the role' },
       },
       async handle({ query, body }, _request, response) {
-        const tenant = await senderTenant(callerOf(response), query.tenantId ?? body.tenantId, options.tenants);
+        const urn = await senderTenant(callerOf(response), query.tenantId ?? body.tenantId, options.tenants);
+        const tenant = tenantKey(urn);
+        noteAudit(response, { tenant: urn });
         const schema = await options.payloadSchema(tenant, body);
         const checked = schema === undefined ? undefined : await options.validate(tenant, schema, body.payload);
         if (checked?.valid === false) {
@@ -64,14 +67,14 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
 }
 
 /**
- * Returns the sender's tenant. A core sender must name the tenant. For other senders, `named` is ignored, because they
+ * Returns the URN of the sender's tenant. A core sender must name the tenant. For other senders, `named` is ignored, because they
  * send for their own tenant.
  */
 async function senderTenant(caller: Caller, named: unknown, tenants: Pick<Tenants, 'byId'>): Promise<string> {
-  if (caller.tenant) return tenantKey(caller.tenant.id);
+  if (caller.tenant) return caller.tenant.id;
   if (named === undefined || named === null)
     throw invalidRequest([{ pointer: '/tenantId', detail: 'is required of a core sender' }]);
   const tenant = typeof named === 'string' ? await tenants.byId(named) : undefined;
   if (!tenant) throw invalidRequest([{ pointer: '/tenantId', detail: 'names no tenant' }]);
-  return tenantKey(tenant.id);
+  return tenant.id;
 }

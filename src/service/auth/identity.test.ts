@@ -537,3 +537,50 @@ it('no token, and no part of one, is in the log', async () => {
   await refusal(verify(await signToken(key, claims({ iss: server.issuer('other') }))));
   for (const part of jwt.split('.')) expect(text()).not.toContain(part);
 });
+
+describe('the tenant of a token that was verified before', () => {
+  const minute = 60_000;
+  const demo = tenants.demo as Tenant;
+  const renamed = { ...demo, id: `${demo.id}2` };
+  afterEach(() => {
+    tenants.demo = demo;
+  });
+
+  it('is looked up again once a minute', async () => {
+    const jwt = await token();
+    await verify(jwt);
+    now = new Date(start.getTime() + minute - 1);
+    await verify(jwt);
+    expect(realmsAsked).toEqual(['demo']);
+    now = new Date(start.getTime() + minute);
+    for (let nth = 0; nth < 3; nth += 1) expect((await verify(jwt)).tenant).toEqual(demo);
+    expect(realmsAsked).toEqual(['demo', 'demo']);
+  });
+
+  it('ends its access within a minute, if the tenant was removed', async () => {
+    const jwt = await token();
+    await verify(jwt);
+    delete tenants.demo;
+    now = new Date(start.getTime() + minute);
+    await expectUnauthenticated(verify(jwt));
+    tenants.demo = demo;
+    expect(await verify(jwt)).toBeDefined();
+  });
+
+  it('changes within a minute, if the realm now belongs to another tenant', async () => {
+    const jwt = await token();
+    expect((await verify(jwt)).tenant?.id).toBe(demo.id);
+    tenants.demo = renamed;
+    now = new Date(start.getTime() + minute);
+    expect((await verify(jwt)).tenant?.id).toBe(renamed.id);
+  });
+
+  it('is not looked up for the realm core', async () => {
+    const realmKey = await addKey('core');
+    const jwt = await signToken(realmKey, claims({ iss: server.issuer('core') }));
+    await verify(jwt);
+    now = new Date(start.getTime() + 5 * minute);
+    expect((await verify(jwt)).isCore).toBe(true);
+    expect(realmsAsked).toEqual([]);
+  });
+});

@@ -3,13 +3,12 @@
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
-import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { Problem } from '../http/problem.ts';
-import { storable, storableText } from '../storable-text.ts';
 import { isTokenFault, type SigningKeys, type VerifiedJwt } from './signing-keys.ts';
 import { noTenantIssuers, realmOfIssuer, type TenantIssuers } from './tenant-issuers.ts';
-import { memoryOfRoles, roleClaims, rolesOf } from './token-roles.ts';
+import { claimsSchema, personOf } from './token-claims.ts';
+import { memoryOfRoles, rolesOf } from './token-roles.ts';
 
 export interface Tenant {
   /** The tenant's URN. */
@@ -79,49 +78,23 @@ interface VerifiedToken {
   /** Time at which the token expires, in seconds since 1970. */
   expires: number;
   isCurrent: VerifiedJwt['isCurrent'];
+  /** Time at which the tenant of the realm was last looked up, in milliseconds since 1970. */
+  tenantRead: number;
   /** Estimated memory. */
   bytes: number;
 }
 
+/** Milliseconds after which the tenant of a known token's realm is looked up again. Tenants may end or change realms. */
+const tenantAge = 60_000;
 /** Tolerated clock skew in seconds. */
 const leeway = 5;
 const coreRealm = 'core';
 // The accepted realm names. Their characters have no special meaning in a URL, and no name is a dot segment.
 const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
-/** Nothing depends on a name, but it is stored with each form that the person creates. */
-const nameClaim = z
-  .string()
-  .transform((name) => storable(name, 200))
-  .optional();
-/** An identifier that is stored with forms. */
-const storedClaim = storableText(255);
-const claimsSchema = z.object({
-  // OpenID Connect Core 1.0, section 2, limits the length of `sub`.
-  sub: storedClaim.min(1),
-  exp: z.number(),
-  // Keycloak writes the kind of token into this claim: Bearer, ID, Refresh, Offline, Logout, DPoP and others. Only
-  // access tokens (Bearer) are accepted.
-  typ: z.literal('Bearer').optional(),
-  // ID tokens (OpenID Connect Core 3.1.3.6 and 3.3.2.11) and logout tokens (Back-Channel Logout 2.4) have these claims.
-  // A token with one of them is rejected.
-  at_hash: z.undefined().optional(),
-  c_hash: z.undefined().optional(),
-  events: z.undefined().optional(),
-  azp: storedClaim.optional(),
-  name: nameClaim,
-  preferred_username: nameClaim,
-  // An address that cannot be stored is not the address of the person.
-  email: storedClaim.optional().catch(undefined),
-  email_verified: z.unknown().optional(),
-  sid: z.unknown().optional(),
-  session_state: z.unknown().optional(),
-  aud: z.union([z.string().transform((one) => [one]), z.array(z.string())]).default([]),
-  ...roleClaims,
-});
-
 /**
  * Caches up to 10,000 verified tokens by SHA-256 digest, with an estimated memory of 64 MiB. An entry is used until the
- * token expires, or until the realm may have removed the signing key of the token.
+ * token expires, until the realm may have removed the signing key of the token, or until the realm belongs to another
+ * tenant or to none.
  */
 export function createBearerVerifier(options: BearerVerifierOptions): BearerVerifier {
   const clock = options.clock ?? systemClock;
@@ -135,13 +108,21 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
       const token = bearerToken(authorization);
       const digest = hash('sha256', token, 'base64');
       const known = verified.get(digest);
-      if (known?.isCurrent()) return callerOf(digest, known, audiences);
-      return verifyToken(token).then((entry) => {
+      const current = known?.isCurrent() ? known : undefined;
+      if (current && !isTenantOld(current, clock())) return callerOf(digest, current, audiences);
+      return verifyAgain(token, current).then((entry) => {
         verified.set(digest, entry);
         return callerOf(digest, entry, audiences);
       });
     },
   };
+
+  /** Returns the known entry if the realm still belongs to its tenant. Otherwise verifies the token. */
+  async function verifyAgain(token: string, known: VerifiedToken | undefined): Promise<VerifiedToken> {
+    const tenant = known && (await options.tenants.byRealm(known.caller.realm));
+    if (!known || tenant?.id !== known.caller.tenant?.id) return verifyToken(token);
+    return { ...known, tenantRead: clock().getTime() };
+  }
 
   function callerOf(digest: string, entry: VerifiedToken, audiences: readonly string[] | 'any'): Caller {
     if (entry.expires + leeway <= clock().getTime() / 1000) {
@@ -166,7 +147,8 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
     const roles = rolesOf(data, options.clientId);
     if (!roles) throw unauthenticated('The token names too many roles.');
     const bytes = 1_000 + 2 * token.length + memoryOfRoles(roles);
-    return { caller: { ...caller, roles }, audiences: data.aud, expires: data.exp, isCurrent, bytes };
+    const tenantRead = clock().getTime();
+    return { caller: { ...caller, roles }, audiences: data.aud, expires: data.exp, isCurrent, tenantRead, bytes };
   }
 
   async function checkSignature(token: string, issuer: string, realm: string): Promise<VerifiedJwt> {
@@ -178,14 +160,19 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
         requiredClaims: ['exp', 'sub'],
       });
     } catch (error) {
-      if (isTokenFault(error)) throw unauthenticated('The token is not valid.', error);
-      const headers = { 'Retry-After': '5' };
-      throw new Problem('unavailable', 'The identity provider cannot be reached at the moment.', {
-        cause: error,
-        headers,
-      });
+      throw signatureProblem(error);
     }
   }
+}
+
+function signatureProblem(cause: unknown): Problem {
+  if (isTokenFault(cause)) return unauthenticated('The token is not valid.', cause);
+  const headers = { 'Retry-After': '5' };
+  return new Problem('unavailable', 'The identity provider cannot be reached at the moment.', { cause, headers });
+}
+
+function isTenantOld({ caller, tenantRead }: VerifiedToken, now: Date): boolean {
+  return !caller.isCore && now.getTime() - tenantRead >= tenantAge;
 }
 
 const accessTokenTypes = ['at+jwt', 'application/at+jwt', 'jwt'];
@@ -218,29 +205,6 @@ function unverifiedIssuer(token: string): string {
   } catch (error) {
     throw unauthenticated('The token is not a JWT.', error);
   }
-}
-
-type Claims = z.output<typeof claimsSchema>;
-
-function personOf(claims: Claims): Omit<Caller, 'issuer' | 'realm' | 'isCore' | 'tenant' | 'roles'> {
-  return {
-    subject: claims.sub,
-    name: claims.name ?? claims.preferred_username ?? claims.sub,
-    ...(claims.email !== undefined && { email: claims.email }),
-    ...(claims.email !== undefined && claims.email_verified === true && { isEmailVerified: true }),
-    ...(isServiceAccount(claims) && { isServiceAccount: true }),
-    clientId: claims.azp ?? '',
-  };
-}
-
-/**
- * True for a token from the client credentials grant. Its subject is the client (RFC 9068 section 2.2) or, in Keycloak,
- * a user that is named after the client. A person may choose such a name, but a person's token names a session.
- */
-function isServiceAccount(claims: Claims): boolean {
-  const { sub, azp, sid, session_state: state, preferred_username: username } = claims;
-  if (azp === undefined || sid !== undefined || state !== undefined) return false;
-  return sub === azp || username?.toLowerCase() === `service-account-${azp}`.toLowerCase();
 }
 
 // Returns the Problem for a 401 response with the challenge that RFC 6750, section 3, defines.

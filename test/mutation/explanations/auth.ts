@@ -129,7 +129,7 @@ export const auth: readonly Explanation[] = [
     why: 'neither text is an issuer.',
   },
   {
-    file: 'src/service/auth/identity.ts',
+    file: 'src/service/auth/token-claims.ts',
     text: 'aud: z.union([z.string().transform((one) => [one]), z.array(z.string())]).default([]),',
     changes: [['[]', '["Stryker was here"]']],
     kind: 'equivalent',

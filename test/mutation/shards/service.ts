@@ -7,7 +7,7 @@ const auth = 'src/service/auth';
 export const serviceShards: Readonly<Record<string, Shard>> = {
   keys: { modules: ['src/service/keys/key-ring.ts'], tests: ['src/service/keys/key-ring.test.ts'] },
   identity: {
-    modules: [`${auth}/identity.ts`, `${auth}/tenant-issuers.ts`],
+    modules: [`${auth}/identity.ts`, `${auth}/token-claims.ts`, `${auth}/tenant-issuers.ts`],
     tests: [`${auth}/tenant-issuers.test.ts`, `${auth}/identity.test.ts`],
   },
   'realm-keys': { modules: [`${auth}/realm-keys.ts`], tests: [`${auth}/realm-keys.test.ts`] },
