@@ -38,6 +38,15 @@ export async function readBodyBytes(
   return decompress && bytes.length > 0 ? decompress(bytes, limit) : bytes;
 }
 
+/** Maximum size in bytes of a body that is certainly small. */
+export const smallBody = 16_384;
+
+/** True if the body is large, or if its size is unknown because the body is chunked or compressed. */
+export function mayBeLarge({ headers }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined || headers['content-encoding'] !== undefined) return true;
+  return Number(headers['content-length'] ?? 0) > smallBody;
+}
+
 type Decompress = (bytes: Buffer, limit: number) => Promise<Buffer>;
 
 const decompressors = new Map<string, Decompress>(

@@ -5,7 +5,7 @@ import express, { type Express, type Request, type RequestHandler, type Response
 import type { z } from 'zod';
 import { beginAudit, type RouteAudit, reachAudit } from '../operations/request-audit.ts';
 import { runInScope } from '../operations/request-scope.ts';
-import { bodyProblem } from './body-bytes.ts';
+import { bodyProblem, mayBeLarge } from './body-bytes.ts';
 import { createTrust } from './client-address.ts';
 import { allowOrigins } from './cross-origin.ts';
 import { issueMessage } from './issue-message.ts';
@@ -180,8 +180,9 @@ function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies):
     locals.route = item.path;
     beginAudit(item.audit, locals);
     for (const guard of item.guards) await guard.check(request, response);
-    const rate = item.body && bodies.admit(request, response as unknown as HttpResponse);
-    const body = item.body ? await readBody(request, rate && (await rate)) : noBody;
+    const isLarge = item.body !== undefined && mayBeLarge(request);
+    const rate = isLarge ? await bodies.admit(request, response as unknown as HttpResponse) : undefined;
+    const body = item.body ? await readBody(request, rate) : noBody;
     // Do not await the handler: the parsed body would stay in memory while the handler waits for the database.
     const input = validate(item, request, response, body);
     reachAudit(item.audit, locals, input);

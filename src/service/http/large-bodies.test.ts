@@ -6,8 +6,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { z } from 'zod';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createMetrics, type Metrics } from '../operations/metrics.ts';
+import { smallBody } from './body-bytes.ts';
 import { anonymous, createHttpApp, route } from './http-app.ts';
-import { smallBody } from './large-bodies.ts';
 import { ownCallHeaders } from './own-calls.ts';
 import { Problem } from './problem.ts';
 

@@ -8,9 +8,6 @@ import { networkOf } from './client-address.ts';
 import { isOwnCall } from './own-calls.ts';
 import type { HttpResponse } from './request-context.ts';
 
-/** Maximum size in bytes of a body that needs no slot. */
-export const smallBody = 16_384;
-
 /** Maximum number of bytes, as sent, of all large bodies together. In memory, a body may take ten times its size. */
 const memory = 32 * 1_048_576;
 /** Number of large bodies that are always permitted, however large the app's limit is. */
@@ -21,10 +18,10 @@ const contestedRate: MinimumRate = { bytesPerSecond: 65_536, grace: 5_000 };
 
 export interface LargeBodies {
   /**
-   * Waits for a slot if the body may be large. Resolves to a function that returns the current minimum rate of the
-   * body; undefined for a small body. Throws Problem `busy`. Call this function after the guards of the route.
+   * Waits for a slot for a body that may be large. The returned function returns the current minimum rate of the body.
+   * Throws Problem `busy`. Call this function after the guards of the route.
    */
-  admit(request: IncomingMessage, response: HttpResponse): Promise<() => MinimumRate> | undefined;
+  admit(request: IncomingMessage, response: HttpResponse): Promise<() => MinimumRate>;
 }
 
 /** `limit` is the maximum size of a body in bytes. */
@@ -39,25 +36,17 @@ export function createLargeBodies(limit: number, { queueRefusals }: Pick<Metrics
     onRefused: (reason) => queueRefusals.inc({ queue: 'large-bodies', reason }),
   });
 
-  async function take(response: HttpResponse): Promise<() => MinimumRate> {
-    const claim = claimOf(response);
-    const release = await queue.take(claim);
-    if (response.closed) release();
-    else response.once('close', release);
-    return () => (queue.isWanted(claim) ? contestedRate : usualRate);
-  }
-
   return {
-    admit: (request, response) => (isLarge(request) ? take(response) : undefined),
+    async admit(request, response) {
+      // The body of a call of this process to itself belongs to another request that already holds a slot.
+      if (isOwnCall(request)) return () => usualRate;
+      const claim = claimOf(response);
+      const release = await queue.take(claim);
+      if (response.closed) release();
+      else response.once('close', release);
+      return () => (queue.isWanted(claim) ? contestedRate : usualRate);
+    },
   };
-}
-
-function isLarge(request: IncomingMessage): boolean {
-  const { headers } = request;
-  const isBounded = headers['transfer-encoding'] === undefined && headers['content-encoding'] === undefined;
-  if (isBounded && Number(headers['content-length'] ?? 0) <= smallBody) return false;
-  // The body of a call of this process to itself belongs to another request that already holds a slot.
-  return !isOwnCall(request);
 }
 
 /** The person or account of a request, or its client network if the request has no credentials. */
