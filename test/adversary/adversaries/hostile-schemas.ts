@@ -49,7 +49,7 @@ export const hostileSubmits: Adversary = {
 
 export const wrongItems: Adversary = {
   name: 'wrong-items',
-  about: 'submits of data with 500,000 wrong items',
+  about: 'submits of data with 190,000 wrong items',
   needsStores: true,
   async run(attack) {
     const { random, signal, complain } = attack;
@@ -58,13 +58,13 @@ export const wrongItems: Adversary = {
       type: 'object',
       properties: { items: { type: 'array', items: { type: 'string' } } },
     });
-    const url = await createFilled(attack, definitionId, `{"items":[${'1,'.repeat(499_999)}1]}`);
+    const url = await createFilled(attack, definitionId, `{"items":[${'1,'.repeat(189_999)}1]}`);
     await swarm(signal, 2, async () => {
       const { status, text } = await submit(attack, url);
       if (status === 0 || status === 503 || status === 404) return;
-      if (status !== 400) return complain(`500,000 wrong items got ${status}: ${text.slice(0, 200)}`);
+      if (status !== 400) return complain(`190,000 wrong items got ${status}: ${text.slice(0, 200)}`);
       const { errors = [] }: { errors?: unknown[] } = JSON.parse(text);
-      if (errors.length > 20) complain(`500,000 wrong items gave ${errors.length} errors`);
+      if (errors.length > 20) complain(`190,000 wrong items gave ${errors.length} errors`);
     });
   },
 };
@@ -79,7 +79,7 @@ async function define({ addresses, signal }: Attack, id: string, dataSchema: obj
 
 /** Creates a draft of the hostile tenant, saves the JSON text `data` as its form data, and returns its URL. */
 async function createFilled(
-  { addresses, random, signal }: Attack,
+  { addresses, random, signal, complain }: Attack,
   definitionId: string,
   data: string,
 ): Promise<string> {
@@ -89,7 +89,8 @@ async function createFilled(
   const draft = { definitionId, applicant: { addressAs: 'Trudy', channels } };
   const created = await send(forms, { method: 'POST', token, body: draft, signal });
   const url = `${forms}/${/"id":"([^"]+)"/.exec(created.text)?.[1] ?? 'none'}`;
-  await send(`${url}/data`, { method: 'PUT', token, body: `{"data":${data},"files":{}}`, signal });
+  const saved = await send(`${url}/data`, { method: 'PUT', token, body: `{"data":${data},"files":{}}`, signal });
+  if (saved.status === 400) complain(`the data of the attack was refused: ${saved.text.slice(0, 200)}`);
   return url;
 }
 
