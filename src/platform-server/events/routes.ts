@@ -67,8 +67,8 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
 }
 
 /**
- * Returns the URN of the sender's tenant. A core sender must name the tenant. For other senders, `named` is ignored, because they
- * send for their own tenant.
+ * Returns the URN of the sender's tenant. A core sender must name the tenant. For other senders, `named` is ignored,
+ * because they send for their own tenant.
  */
 async function senderTenant(caller: Caller, named: unknown, tenants: Pick<Tenants, 'byId'>): Promise<string> {
   if (caller.tenant) return caller.tenant.id;

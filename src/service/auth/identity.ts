@@ -84,7 +84,7 @@ interface VerifiedToken {
   bytes: number;
 }
 
-/** Milliseconds after which the tenant of a known token's realm is looked up again. Tenants may end or change realms. */
+/** Milliseconds after which the tenant of a known token is looked up again. Tenants may end or change realms. */
 const tenantAge = 60_000;
 /** Tolerated clock skew in seconds. */
 const leeway = 5;
