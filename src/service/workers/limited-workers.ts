@@ -52,9 +52,9 @@ export class LimitedWorkers<Q, A> {
   }
 
   /**
-   * Runs a job and returns its outcome. `prepare` returns the job. It is called when a worker is free, so that waiting
-   * claims hold no data, and it can throw to refuse the job. Throws Problem `busy` if the queue is full or the wait is
-   * too long, and `unavailable` if no worker can be started.
+   * Runs a job and returns its outcome. `prepare` returns the job. It is called when a worker is free, so that a caller
+   * can read the data of the job only then, and it can throw to refuse the job. Throws Problem `busy` if the queue is
+   * full or the wait is too long, and `unavailable` if no worker can be started.
    */
   async run(claim: Claim, prepare: () => Q | Promise<Q>): Promise<JobReply<A>> {
     const { name } = this.#options;
