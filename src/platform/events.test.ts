@@ -31,7 +31,8 @@ afterEach(async () => {
 describe('sending an event', () => {
   it('posts it unchanged; the text OK means accepted', async () => {
     await events.send(event);
-    expect(server.requests[0]).toMatchObject({ method: 'POST', target: '/events' });
+    const target = `/events?tenantId=${encodeURIComponent(event.tenantId)}`;
+    expect(server.requests[0]).toMatchObject({ method: 'POST', target });
     expect(JSON.parse(server.requests[0]?.body ?? '')).toEqual(event);
   });
 

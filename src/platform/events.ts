@@ -34,6 +34,8 @@ export function createEvents(client: Pick<PlatformClient, 'request'>): Events {
         operation: 'send event',
         method: 'POST',
         path: '/events',
+        // The body names the tenant, too. The query lets a service know whose event it is before it reads the body.
+        query: { tenantId: event.tenantId },
         body: event,
         text: true,
         answer: z.string(),

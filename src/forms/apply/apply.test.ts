@@ -358,7 +358,7 @@ describe('invalid input', () => {
   });
 });
 
-it('a definition is parsed once for the page, and again after a change', async () => {
+it('a definition is not parsed for the page, and a change is shown', async () => {
   const read = async () => {
     const response = await fetch(`${apply.forms.url}/apply/api/tenants/demo/definitions/large`);
     expect(response.status).toBe(200);

@@ -3,8 +3,7 @@
 import { LRUCache } from 'lru-cache';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { tenantOf } from '../../service/http/request-context.ts';
-import { parseJson } from '../../service/json-parser.ts';
+import { sendShared, tenantOf } from '../../service/http/request-context.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import {
   base,
@@ -17,7 +16,7 @@ import {
 } from './schema.ts';
 
 export function applyDefinitionRoute({ guards, api, cookies, files, urnPrefix }: ApplyRoutesOptions): Route {
-  const membersOf = createDefinitionMembers();
+  const bodyOf = createDefinitionBodies();
   return route({
     method: 'get',
     // This GET has an effect: it sets the cookie that identifies the browser.
@@ -42,34 +41,32 @@ export function applyDefinitionRoute({ guards, api, cookies, files, urnPrefix }:
       const { text } = await api
         .call({ method: 'GET', path, tenantId: tenant.id, context: response })
         .catch(notForApplicants);
-      const members = membersOf(`${tenant.id}\0${params.definition}`, text);
       cookies.browserOf(request, response);
       const more = JSON.stringify({ tenantName: tenant.name, files: await files.isAvailable(), urnPrefix, languages });
-      response.type('application/json').send(`{${members},${more.slice(1)}`);
+      sendShared(response, 'application/json', bodyOf(`${tenant.id}\0${params.definition}`, text, more));
     },
   });
 }
 
-/** Maximum number of characters of the definitions and members that are kept. */
+/** Maximum number of characters and bytes of the definitions and bodies that are kept. */
 const keptCharacters = 16 * 1_048_576;
 
 /**
- * Returns a function that returns the members of a definition that a page gets, as JSON text without braces. `text` is
- * the definition as the form service returned it. The result is kept until the text changes: parsing and writing a
- * megabyte takes 40 ms or more, and anyone may read a definition that permits applicants without an account.
+ * Returns a function that returns the body of a response. `text` is the definition as the form service returned it, and
+ * `more` the JSON text of further members. The body is kept until a text changes, so that many responses share it. The
+ * definition is not parsed: a large one would take half a second, and two large ones drive each other out of the cache.
  */
-function createDefinitionMembers(): (key: string, text: string) => string {
-  const known = new LRUCache<string, { text: string; members: string }>({
+function createDefinitionBodies(): (key: string, text: string, more: string) => Buffer {
+  const known = new LRUCache<string, { text: string; more: string; body: Buffer }>({
     maxSize: keptCharacters,
-    sizeCalculation: ({ text, members }) => text.length + members.length + 1,
+    sizeCalculation: ({ text, body }) => text.length + body.length,
   });
-  return (key, text) => {
+  return (key, text, more) => {
     const before = known.get(key);
-    if (before?.text === text) return before.members;
-    const { id, name, description, dataSchema, uiSchema } = parseJson(text) as Record<string, unknown>;
-    const members = JSON.stringify({ id, name, description, dataSchema, uiSchema }).slice(1, -1);
-    known.set(key, { text, members });
-    return members;
+    if (before?.text === text && before.more === more) return before.body;
+    const body = Buffer.from(`${text.slice(0, -1)},${more.slice(1)}`);
+    known.set(key, { text, more, body });
+    return body;
   };
 }
 
@@ -85,10 +82,10 @@ function notForApplicants(error: unknown): never {
 const entriesKept = 60_000;
 
 export function applyRegisterRoute({ guards, api }: ApplyRoutesOptions): Route {
-  const known = new LRUCache<string, string>({
+  const known = new LRUCache<string, Buffer>({
     ttl: entriesKept,
     maxSize: 32 * 1_048_576,
-    sizeCalculation: (text) => text.length + 1,
+    sizeCalculation: (body) => body.length,
   });
   return route({
     method: 'get',
@@ -101,17 +98,17 @@ export function applyRegisterRoute({ guards, api }: ApplyRoutesOptions): Route {
     async handle({ params }, _request, response) {
       const { id: tenantId } = tenantOf(response);
       const key = `${tenantId}\0${params.name}`;
-      let entries = known.get(key);
-      if (entries === undefined) {
+      let body = known.get(key);
+      if (body === undefined) {
         const path = `/registers/${encodeURIComponent(params.name)}/entries`;
         const answer = await api
           .call({ method: 'GET', path, tenantId, isAnonymous: true, context: response })
           .catch(notOpen);
-        entries = answer.text;
-        known.set(key, entries);
+        body = Buffer.from(`{"entries":${answer.text}}`);
+        known.set(key, body);
       }
       response.setHeader('Cache-Control', 'private, max-age=60');
-      response.type('application/json').send(`{"entries":${entries}}`);
+      sendShared(response, 'application/json', body);
     },
   });
 }

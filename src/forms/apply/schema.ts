@@ -55,6 +55,7 @@ export const definitionResponse = z
     id: z.string(),
     name: z.string(),
     description: z.string().optional(),
+    anonymousApply: z.literal(true),
     tenantName: z.string(),
     dataSchema: z.unknown(),
     uiSchema: z.unknown(),

@@ -1,7 +1,7 @@
 // The routes that list and read a tenant's form definitions, for callers who may not read configurations.
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { callerOf, tenantOf } from '../../service/http/request-context.ts';
+import { callerOf, sendShared, tenantOf } from '../../service/http/request-context.ts';
 import { mayReadDefinition } from './definition.ts';
 import { createDefinitionTexts } from './definition-texts.ts';
 import type { DefinitionRoutesOptions } from './routes.ts';
@@ -32,8 +32,8 @@ export function listDefinitionsRoute({ bearer, mayManage, tenant, list }: Defini
   });
 }
 
-export function readDefinitionRoute({ bearer, tenant, find, isManager }: DefinitionRoutesOptions): Route {
-  const textOf = createDefinitionTexts();
+export function readDefinitionRoute({ bearer, tenant, find, isManager, clock }: DefinitionRoutesOptions): Route {
+  const textOf = createDefinitionTexts(clock);
   return route({
     method: 'get',
     path: '/form/v1/definitions/:definitionId',
@@ -51,16 +51,21 @@ export function readDefinitionRoute({ bearer, tenant, find, isManager }: Definit
       404: { description: 'There is no such definition' },
       409: { description: 'The definition cannot be used: `errors` has pointers into it' },
       502: refusals[502],
+      503: {
+        description: 'Too many large definitions of this tenant are being read',
+        headers: { 'Retry-After': 'Seconds' },
+      },
     },
     async handle({ params: { definitionId } }, _request, response) {
       const caller = callerOf(response);
       const { id: tenantId } = tenantOf(response);
       const found = await find(tenantId, definitionId, { permission: true, isChosen: true });
       if (!found) throw new Problem('not-found', 'There is no such form definition.');
-      const manages = isManager(caller);
+      // The intake application passes this response on to people without an account.
+      const manages = isManager(caller) && !caller.roles.has('intake-application');
       if (!manages && !mayReadDefinition(caller.roles, found))
         throw new Problem('forbidden', 'The caller has no role for this form definition.');
-      response.type('application/json').send(textOf(tenantId, found, manages));
+      sendShared(response, 'application/json', textOf(tenantId, found, manages));
     },
   });
 }

@@ -57,6 +57,14 @@ describe('GET /form/v1/definitions/{definitionId}', () => {
     });
   });
 
+  it('is shown to an intake application as to people without an account, even if it is also form-admin', async () => {
+    const token = await forms.tokenWith({ roles: ['form-admin', 'intake-application'] });
+    const { body } = await ask('/permit', token);
+    expect(body).toEqual((await ask('/permit', forms.token('intake'))).body);
+    expect(body).not.toHaveProperty('clerkRoles');
+    expect((await ask('/own', token)).status).toBe(403);
+  });
+
   it('is 404 for an unknown one, and 400 for an invalid id', async () => {
     expect((await ask('/nothing')).status).toBe(404);
     expect((await ask('/a%2Fb')).status).toBe(400);

@@ -51,7 +51,7 @@ it.each([true, false])('a definition of two megabytes is written as text only on
     ]),
   );
   const large = parseDefinition('large', { name: 'Large', dataSchema: { type: 'object', properties } });
-  const textOf = createDefinitionTexts();
+  const textOf = createDefinitionTexts(() => new Date());
   expect(JSON.parse(textOf('demo', large, isManager).toString())).toMatchObject({
     id: 'large',
     dataSchema: { properties },
@@ -64,6 +64,19 @@ it.each([true, false])('a definition of two megabytes is written as text only on
   expect(nameIn('other', changed)).toBe('Changed');
   expect(nameIn('demo', large)).toBe('Large');
   expect(nameIn('demo', changed)).toBe('Changed');
+});
+
+it('a tenant whose large definitions drive each other out of the cache gets 503, and other tenants their own', () => {
+  let now = 0;
+  const textOf = createDefinitionTexts(() => new Date(now));
+  const large = (id: string) => parseDefinition(id, { name: id, dataSchema: { title: 'x'.repeat(9 * 1_048_576) } });
+  const [four, small] = [['a', 'b', 'c', 'd'].map(large), parseDefinition('small', { name: 'Small' })];
+  const read = () => four.map((one) => textOf('demo', one, false).length);
+  expect(read()).toHaveLength(4);
+  expect(read).toThrow(expect.objectContaining({ slug: 'busy', headers: { 'Retry-After': '5' } }));
+  expect(JSON.parse(textOf('other', small, false).toString()).name).toBe('Small');
+  now += 60_000;
+  expect(textOf('demo', four[0] as FormDefinition, false).length).toBeGreaterThan(9 * 1_048_576);
 });
 
 it('a definition with 100,000 fields is found without listing its fields again', async () => {

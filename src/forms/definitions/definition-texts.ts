@@ -1,17 +1,32 @@
 // Writes the JSON text of a form definition for its readers, once for each definition.
 import { LRUCache } from 'lru-cache';
+import { createTokenBuckets } from '../../platform/token-buckets.ts';
+import type { Clock } from '../../service/clock.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { bundledSchema } from './bundled-schema.ts';
 import type { FormDefinition } from './definition.ts';
 
 /** Maximum number of bytes of the texts that are kept. */
 const keptBytes = 32 * 1_048_576;
+/**
+ * Bytes of text that are written for a tenant, and for all. Writing a mebibyte takes up to 100 ms. The limit matters to
+ * a tenant with so many large definitions that they drive each other out of the cache.
+ */
+const written = {
+  share: { perSecond: 1_048_576, burst: keptBytes },
+  total: { perSecond: 4 * 1_048_576, burst: 4 * keptBytes },
+};
 
 /**
  * Returns a function that returns the text of a definition: for managers with all fields and their defaults, for other
  * readers with what they need to show the form. A text is kept until the definition changes: writing a megabyte takes
- * 10 ms or more, and anyone may read a definition that permits applicants without an account.
+ * 10 ms or more, and anyone may read a definition that permits applicants without an account. Throws Problem `busy` if
+ * too many bytes of the tenant were written.
  */
-export function createDefinitionTexts(): (tenantId: string, definition: FormDefinition, isManager: boolean) => Buffer {
+export function createDefinitionTexts(
+  clock: Clock,
+): (tenantId: string, definition: FormDefinition, isManager: boolean) => Buffer {
+  const budget = createTokenBuckets(clock, written);
   // The definitions of a tenant are the same objects until they change.
   const known = new LRUCache<string, { of: WeakRef<FormDefinition>; text: Buffer }>({
     maxSize: keptBytes,
@@ -21,7 +36,10 @@ export function createDefinitionTexts(): (tenantId: string, definition: FormDefi
     const key = `${isManager}\0${tenantId}\0${definition.id}`;
     const before = known.get(key);
     if (before?.of.deref() === definition) return before.text;
+    if (budget.left(tenantId) <= 0)
+      throw new Problem('busy', 'Too many large form definitions are being read.', { headers: { 'Retry-After': '5' } });
     const text = Buffer.from(JSON.stringify((isManager ? allOf : shownOf)(definition)));
+    budget.take(tenantId, text.length);
     known.set(key, { of: new WeakRef(definition), text });
     return text;
   };

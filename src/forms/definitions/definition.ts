@@ -103,13 +103,13 @@ export function unusable(id: string, reason: string, options: Pick<ProblemOption
 
 /**
  * True for callers with the role form-admin, for callers with a role that the definition names, and for intake
- * applications if the definition allows anonymous applicants.
+ * applications if the definition allows anonymous applicants. The role form-admin does not permit an intake application
+ * to read other definitions, because it passes them on to people without an account.
  */
 export function mayReadDefinition(roles: ReadonlySet<string>, definition: FormDefinition): boolean {
   const { applicantRoles, clerkRoles, assessorRoles, anonymousApply } = definition;
   return (
-    roles.has('form-admin') ||
-    (anonymousApply && roles.has('intake-application')) ||
+    (roles.has('intake-application') ? anonymousApply : roles.has('form-admin')) ||
     [applicantRoles, clerkRoles, assessorRoles].some((named) => hasOneOf(roles, named))
   );
 }

@@ -1,5 +1,6 @@
 // The route that checks a form definition, before or after it is configured.
 import type { Caller } from '../../service/auth/identity.ts';
+import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
@@ -19,6 +20,7 @@ export interface DefinitionRoutesOptions {
   checks: LocalRateLimiter;
   list: DefinitionList;
   find: DefinitionSource['find'];
+  clock: Clock;
 }
 
 export function checkDefinitionRoute({ bearer, mayManage, tenant, check, checks }: DefinitionRoutesOptions): Route {

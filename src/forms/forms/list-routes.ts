@@ -1,4 +1,5 @@
-// The route that lists forms, for administrators and for people who have created forms themselves.
+// The route that lists forms, for administrators and for people who have created forms themselves. Form data stays the
+// JSON text that the database returns: parsing and writing 8 MiB would stop all other requests for 100 ms or more.
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest } from '../../service/http/problem.ts';
@@ -49,16 +50,15 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
       const { forms, last, total } = await list({ ...query, tenantId, creator, addressHash });
       const dates = await expiryDates(forms);
       const next = last && cursorOf(last, query.sortBy === 'status' ? last.status : undefined);
-      response.json({
-        results: forms.map(({ data, files, ...form }, index) => ({
-          ...formView(form, { administrator: roles.has(adminRole), dates: dates[index] }),
-          ...(query.includeData && { data, files }),
-        })),
-        page: {
-          ...{ after: query.after?.text ?? null, next: next ?? null, size: forms.length, ...totalOf(total) },
-          ...(searchIncomplete && { searchIncomplete }),
-        },
+      const results = forms.map(({ data, files, ...form }, index) => {
+        const view = JSON.stringify(formView(form, { administrator: roles.has(adminRole), dates: dates[index] }));
+        return data === null ? view : `${view.slice(0, -1)},"data":${data},"files":${files}}`;
       });
+      const page = {
+        ...{ after: query.after?.text ?? null, next: next ?? null, size: forms.length, ...totalOf(total) },
+        ...(searchIncomplete && { searchIncomplete }),
+      };
+      response.type('application/json').send(`{"results":[${results}],"page":${JSON.stringify(page)}}`);
     },
   });
 }

@@ -44,8 +44,8 @@ export interface FormListQuery {
 }
 
 export interface FormPage {
-  /** `data` and `files` are null unless the query has `includeData`. */
-  forms: (Form & { data: unknown; files: unknown })[];
+  /** `data` and `files` are JSON text; null unless the query has `includeData`. */
+  forms: (Form & { data: string | null; files: string | null })[];
   /** The last form of this page if more forms follow; undefined on the last page. */
   last: Form | undefined;
   /** The number of forms on all pages, at most `mostCounted` + 1; undefined unless the query has `includeTotal`. */
@@ -70,12 +70,13 @@ interface PageSql {
 function listSql({ conditions, order, top, mostBytes, includeData }: PageSql): string {
   return `
 WITH page AS MATERIALIZED (
-  SELECT ${formColumns}, CASE WHEN ${includeData} THEN data END AS data, CASE WHEN ${includeData} THEN files END AS files
+  SELECT ${formColumns}, CASE WHEN ${includeData} THEN data::text END AS data,
+    CASE WHEN ${includeData} THEN files::text END AS files
   FROM forms WHERE ${conditions.join(' AND ')}
   ORDER BY ${order} LIMIT ${top}
 ), sized AS (
   SELECT page.*, (count(*) OVER ())::int AS found, row_number() OVER listed AS rank,
-    sum(coalesce(octet_length(data::text) + octet_length(files::text), 0)) OVER listed AS bytes
+    sum(coalesce(octet_length(data) + octet_length(files), 0)) OVER listed AS bytes
   FROM page WINDOW listed AS (ORDER BY ${order})
 )
 SELECT * FROM sized WHERE rank = 1 OR bytes <= ${mostBytes}

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { anonymous, type Route, route } from '../../service/http/http-app.ts';
-import { tenantOf } from '../../service/http/request-context.ts';
+import { sendShared, tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import { notFound } from './changes.ts';
 import { toCsv } from './csv.ts';
@@ -62,8 +62,8 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
       response.set('ETag', etag);
       if (!caller) response.set('Cache-Control', 'max-age=60');
       if (isKnown(request.headers['if-none-match'], etag)) response.status(304).end();
-      else if (isCsv) response.attachment(`${name}.csv`).type('text/csv; charset=utf-8; header=present').send(body);
-      else response.type('application/json').send(body);
+      else if (isCsv) sendShared(response.attachment(`${name}.csv`), 'text/csv; charset=utf-8; header=present', body);
+      else sendShared(response, 'application/json', body);
     },
   });
 }

@@ -62,6 +62,14 @@ describe('sending', () => {
     await expect.poll(() => audits().at(-1)).toMatchObject({ action: 'event.send', tenant: platform.tenant.id });
   });
 
+  it('a large event of a core account uses the share of the tenant in the query, before its body is read', async () => {
+    const query = `?tenantId=${encodeURIComponent(platform.tenant.id)}`;
+    const { status } = await send(event({ payload: { text: 'x'.repeat(5 * 1_048_576) } }), core, query);
+    expect(status).toBe(413);
+    const lines = () => log.lines().filter((line) => line.status === 413);
+    await expect.poll(lines).toMatchObject([{ tenant: platform.tenant.id }]);
+  });
+
   it('an accepted event gets 200 with the text OK, after it was stored', async () => {
     const answered = await send(event());
     expect([answered.status, answered.text, answered.headers.get('content-type')]).toEqual([

@@ -1,11 +1,11 @@
 // The route of the event service. A 200 means that the event and its routing job are stored. A second event with the
 // same `context.idempotencyKey` gets 200 and changes nothing.
 import { role } from '../../service/auth/bearer-guards.ts';
-import type { Caller, Tenants } from '../../service/auth/identity.ts';
+import type { Tenants } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { callerOf } from '../../service/http/request-context.ts';
+import { callerOf, queryOf } from '../../service/http/request-context.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';
 import { tenantKey } from '../tenant-key.ts';
 import { eventBody, eventQuery } from './schema.ts';
@@ -34,7 +34,7 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
       path: '/event/v1/events',
       audit: 'event.send',
       summary: 'Sends an event',
-      guards: [bearer, role('event-sender')],
+      guards: [bearer, role('event-sender'), senderTenant(options.tenants)],
       query: eventQuery,
       body: eventBody,
       answers: {
@@ -44,7 +44,7 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
         403: { description: 'The caller lacks the role' },
       },
       async handle({ query, body }, _request, response) {
-        const urn = await senderTenant(callerOf(response), query.tenantId ?? body.tenantId, options.tenants);
+        const urn = response.locals.tenant?.id ?? (await namedTenant(query.tenantId ?? body.tenantId, options.tenants));
         const tenant = tenantKey(urn);
         noteAudit(response, { tenant: urn });
         const schema = await options.payloadSchema(tenant, body);
@@ -67,11 +67,24 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
 }
 
 /**
- * Returns the URN of the sender's tenant. A core sender must name the tenant. For other senders, `named` is ignored,
- * because they send for their own tenant.
+ * Stores the sender's tenant, so that a large event uses the share of its tenant before its body is read. A core sender
+ * names the tenant in the query, or in the body: then the tenant is not known yet. For other senders, a named tenant is
+ * ignored, because they send for their own tenant.
  */
-async function senderTenant(caller: Caller, named: unknown, tenants: Pick<Tenants, 'byId'>): Promise<string> {
-  if (caller.tenant) return caller.tenant.id;
+function senderTenant(tenants: Pick<Tenants, 'byId'>): Guard {
+  return {
+    name: 'senderTenant',
+    async check(request, response) {
+      const own = callerOf(response).tenant;
+      const { tenantId } = queryOf(request);
+      const tenant = own ?? (typeof tenantId === 'string' ? await tenants.byId(tenantId) : undefined);
+      if (tenant) response.locals.tenant = tenant;
+    },
+  };
+}
+
+/** Returns the URN of the tenant that a core sender names in the body, or in the query if no tenant has that URN. */
+async function namedTenant(named: unknown, tenants: Pick<Tenants, 'byId'>): Promise<string> {
   if (named === undefined || named === null)
     throw invalidRequest([{ pointer: '/tenantId', detail: 'is required of a core sender' }]);
   const tenant = typeof named === 'string' ? await tenants.byId(named) : undefined;

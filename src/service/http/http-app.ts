@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { z } from 'zod';
+import { limitUnreadResponses } from '../limits/unread-responses.ts';
 import { beginAudit, type RouteAudit, reachAudit } from '../operations/request-audit.ts';
 import { runInScope } from '../operations/request-scope.ts';
 import { bodyProblem, mayBeLarge } from './body-bytes.ts';
@@ -157,13 +158,16 @@ export function createHttpApp(options: HttpAppOptions): Express {
     runInScope(scope, allow, request, response, next);
   });
   const readerOf = createBodyReaders(options.bodyLimit);
-  const bodies = createLargeBodies(options.bodyLimit, options.metrics);
+  const memory = {
+    bodies: createLargeBodies(options.bodyLimit, options.metrics),
+    noteUnread: limitUnreadResponses(options.metrics),
+  };
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
   const allowed = allowedByPath(routes);
   for (const item of routes) {
     // Without this route, Express would call the GET handler, which has effects, for HEAD.
     if (item.getHasEffects) app.head(item.path, refuseMethod(item.path, allowed));
-    app[item.method](item.path, serveRoute(item, readerOf(item), bodies));
+    app[item.method](item.path, serveRoute(item, readerOf(item), memory));
   }
   // `route.all` adds one layer; `app.all` would add one for each of the 35 methods that Node knows.
   for (const path of allowed.keys()) app.route(path).all(refuseMethod(path, allowed));
@@ -174,19 +178,27 @@ export function createHttpApp(options: HttpAppOptions): Express {
   return app;
 }
 
-function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies): RequestHandler {
-  return async (request, response) => {
+/** The limits of memory that all routes of an app share. */
+interface MemoryLimits {
+  bodies: LargeBodies;
+  noteUnread: ReturnType<typeof limitUnreadResponses>;
+}
+
+function serveRoute(item: Route, readBody: JsonBodyReader, { bodies, noteUnread }: MemoryLimits): RequestHandler {
+  return async (request, expressResponse) => {
+    const response = expressResponse as Response & HttpResponse;
     const { locals } = response;
     locals.route = item.path;
     beginAudit(item.audit, locals);
     for (const guard of item.guards) await guard.check(request, response);
     const isLarge = item.body !== undefined && mayBeLarge(request);
-    const rate = isLarge ? await bodies.admit(request, response as unknown as HttpResponse) : undefined;
+    const rate = isLarge ? await bodies.admit(request, response) : undefined;
     const body = item.body ? await readBody(request, rate) : noBody;
     // Do not await the handler: the parsed body would stay in memory while the handler waits for the database.
     const input = validate(item, request, response, body);
     reachAudit(item.audit, locals, input);
-    return item.handle?.(input, request, response);
+    const handled = item.handle?.(input, request, response);
+    return handled ? handled.then(() => noteUnread(request, response)) : noteUnread(request, response);
   };
 }
 

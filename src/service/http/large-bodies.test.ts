@@ -40,7 +40,7 @@ beforeEach(async () => {
     async handle({ body: { name } }, _request, response) {
       handled.push(name);
       await new Promise<void>((resolve) => answers.set(name, resolve));
-      response.json(name);
+      response.json(name.startsWith('unread') ? 'x'.repeat(16 * 1_048_576) : name);
     },
   });
   const { log } = captureLog();
@@ -58,7 +58,10 @@ interface Sent {
   status: Promise<number>;
 }
 
-/** Sends a request from an address. `announced` bytes are announced, but only the given text is sent. */
+/**
+ * Sends a request from an address. If the name begins with `unread`, the response is large, and is not read.
+ * `announced` bytes are announced, but only the given text is sent.
+ */
 function send(
   name: string,
   address: string,
@@ -75,7 +78,7 @@ function send(
   open.push(client);
   client.on('error', () => undefined);
   const status = once(client, 'response').then(
-    ([response]) => response.resume().statusCode as number,
+    ([response]) => (name.startsWith('unread') ? response : response.resume()).statusCode as number,
     () => 0,
   );
   if (announced === undefined) client.end(body);
@@ -133,12 +136,21 @@ it('a request that a guard refuses, and a call of the process to itself, need no
   await isHandled('a1', 'a2', 'own');
 });
 
-it('beyond 80 waiting bodies of a person, further ones get 503, and a metric counts them', async () => {
-  const statuses = Array.from({ length: 83 }, (_, nth) => send(`a${nth}`, ana).status);
+it('beyond 320 waiting bodies of a person, further ones get 503, and a metric counts them', async () => {
+  const statuses = Array.from({ length: 323 }, (_, nth) => send(`a${nth}`, ana).status);
   expect(await Promise.race(statuses)).toBe(503);
   expect(await metrics.registry.metrics()).toContain(
     'formgate_queue_refused_total{queue="large-bodies",reason="full"} 1',
   );
+});
+
+it('a response that its client does not read holds no slot', async () => {
+  for (const name of ['unread1', 'unread2', 'a1', 'a2']) {
+    const { status } = send(name, ana);
+    await isHandled(...handled, name);
+    answers.get(name)?.();
+    expect(await status).toBe(200);
+  }
 });
 
 it('a slow body is refused if somebody else waits for its slot', async () => {

@@ -1,12 +1,12 @@
 // Limits how many large request bodies are in memory at the same time. A request waits for a slot before its body is
-// read, and holds the slot until its response is complete, whatever it waits for in between (decision 0094).
+// read, and holds the slot until its response has been written, whatever it waits for in between (decision 0094). What a
+// client then does not read is limited by `unread-responses.ts`.
 import type { IncomingMessage } from 'node:http';
 import { createFairQueue } from '../limits/fair-queue.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { type MinimumRate, usualRate } from './body-bytes.ts';
-import { networkOf } from './client-address.ts';
 import { isOwnCall } from './own-calls.ts';
-import type { HttpResponse } from './request-context.ts';
+import { claimOf, type HttpResponse } from './request-context.ts';
 
 /** Maximum number of bytes, as sent, of all large bodies together. In memory, a body may take ten times its size. */
 const memory = 32 * 1_048_576;
@@ -29,7 +29,7 @@ export function createLargeBodies(limit: number, { queueRefusals }: Pick<Metrics
   const total = Math.max(fewest, Math.floor(memory / limit));
   const queue = createFairQueue({
     slots: { total, perTenant: total / 2, perMember: total / 4 },
-    waiting: { total: 640, perTenant: 320, perMember: 80 },
+    waiting: { total: 1_280, perTenant: 640, perMember: 320 },
     waitMs: 10_000,
     detail: 'Too many large requests are being processed.',
     retryAfterSeconds: 5,
@@ -43,17 +43,9 @@ export function createLargeBodies(limit: number, { queueRefusals }: Pick<Metrics
       const claim = claimOf(response);
       const release = await queue.take(claim);
       if (response.closed) release();
-      else response.once('close', release);
+      // Not only after `close`, which a client delays for as long as it does not read the response.
+      else response.once('prefinish', release).once('close', release);
       return () => (queue.isWanted(claim) ? contestedRate : usualRate);
     },
-  };
-}
-
-/** The person or account of a request, or its client network if the request has no credentials. */
-function claimOf({ locals }: HttpResponse): { tenant: string; member: string } {
-  const { tenant, signedIn, caller, forwarded } = locals;
-  return {
-    tenant: tenant?.id ?? signedIn?.tenantId ?? caller?.tenant?.id ?? '',
-    member: signedIn?.subject ?? caller?.subject ?? networkOf(forwarded.address),
   };
 }

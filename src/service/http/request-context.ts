@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Caller, Tenant } from '../auth/identity.ts';
+import type { Claim } from '../limits/fair-queue.ts';
 import { auditLog } from '../operations/audit.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
@@ -19,7 +20,7 @@ import {
 } from '../operations/request-scope.ts';
 import { requestEnd } from '../tracing/request-span.ts';
 import { startRequest } from '../tracing/tracing.ts';
-import { createForwarded, createTrust, type Forwarded, type TrustedProxies } from './client-address.ts';
+import { createForwarded, createTrust, type Forwarded, networkOf, type TrustedProxies } from './client-address.ts';
 import { isOwnCall } from './own-calls.ts';
 
 declare global {
@@ -53,6 +54,8 @@ declare global {
        * of the request ends at this time.
        */
       began?: number;
+      /** True if other responses use the same memory for their body. */
+      hasSharedBody?: true;
       /** The error that caused a 5xx response. */
       failure?: unknown;
     }
@@ -213,6 +216,24 @@ export function callerOf({ locals }: Pick<HttpResponse, 'locals'>): Caller {
 export function tenantOf(response: Response): Tenant {
   if (!response.locals.tenant) throw new Error('the route has no tenant guard');
   return response.locals.tenant;
+}
+
+/**
+ * Returns whose share of a limited resource a request uses: of the person or account, or of the client network if the
+ * request has no credentials.
+ */
+export function claimOf({ locals }: HttpResponse): Claim {
+  const { tenant, signedIn, caller, forwarded } = locals;
+  return {
+    tenant: tenant?.id ?? signedIn?.tenantId ?? caller?.tenant?.id ?? '',
+    member: signedIn?.subject ?? caller?.subject ?? networkOf(forwarded.address),
+  };
+}
+
+/** Sends a body that other responses use too, so that a client that does not read it costs no memory of its own. */
+export function sendShared(response: Response, type: string, body: Buffer): void {
+  response.locals.hasSharedBody = true;
+  response.type(type).send(body);
 }
 
 /**

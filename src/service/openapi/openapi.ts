@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { type Answer, anonymous, type Credential, type Route, route } from '../http/http-app.ts';
+import { sendShared } from '../http/request-context.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
 import { operationIdOf } from './operation-id.ts';
 import { problemMembers } from './problem-members.ts';
@@ -211,7 +212,7 @@ export function documentRoutes(options: DocumentRoutesOptions): Route[] {
       guards: [anonymous],
       answers: { 200: { description: 'OpenAPI 3.1' } },
       handle(_input, _request, response) {
-        response.set('Cache-Control', 'max-age=300').type('application/json').send(texts().json);
+        sendShared(response.set('Cache-Control', 'max-age=300'), 'application/json', texts().json);
       },
     });
   return [
@@ -225,7 +226,7 @@ export function documentRoutes(options: DocumentRoutesOptions): Route[] {
       answers: { 200: { description: 'HTML' } },
       handle(_input, _request, response) {
         response.set({ 'Content-Security-Policy': docsPolicy, 'Referrer-Policy': 'no-referrer' });
-        response.set('Cache-Control', 'max-age=300').type('text/html').send(texts().page);
+        sendShared(response.set('Cache-Control', 'max-age=300'), 'text/html', texts().page);
       },
     }),
     problemTypeRoute(),
@@ -234,13 +235,14 @@ export function documentRoutes(options: DocumentRoutesOptions): Route[] {
 }
 
 interface Texts {
-  json: string;
-  page: string;
-  tryPage: string;
+  json: Buffer;
+  page: Buffer;
+  tryPage: Buffer;
 }
 
 function textsOf(document: Document, canTry: boolean): Texts {
   const json = JSON.stringify(document);
   const shown = JSON.parse(json) as ShownDocument;
-  return { json, page: docsPage(shown, canTry), tryPage: canTry ? tryPage(shown) : '' };
+  const [page, tried] = [docsPage(shown, canTry), canTry ? tryPage(shown) : ''];
+  return { json: Buffer.from(json), page: Buffer.from(page), tryPage: Buffer.from(tried) };
 }

@@ -2,10 +2,11 @@
 // neither contains data or secrets.
 import { readFile } from 'node:fs/promises';
 import { anonymous, type Route, route } from '../http/http-app.ts';
+import { sendShared } from '../http/request-context.ts';
 import { tryPolicy } from './try-page.ts';
 
-/** `script` is the path of the script's file. `pageText` returns the page. */
-export function tryRoutes(script: string, pageText: () => string): Route[] {
+/** `script` is the path of the script's file. `page` returns the page. */
+export function tryRoutes(script: string, page: () => Buffer): Route[] {
   return [
     route({
       method: 'get',
@@ -16,7 +17,7 @@ export function tryRoutes(script: string, pageText: () => string): Route[] {
       handle(_input, _request, response) {
         response.set({ 'Content-Security-Policy': tryPolicy, 'Referrer-Policy': 'no-referrer' });
         response.set({ 'Cross-Origin-Opener-Policy': 'same-origin', 'Cache-Control': 'no-cache' });
-        response.type('text/html').send(pageText());
+        sendShared(response, 'text/html', page());
       },
     }),
     route({

@@ -119,7 +119,7 @@ function claimOf(response: Response) {
 }
 
 export function listSessionsRoute(options: SessionRouteOptions): Route {
-  const queue = createListQueue(options);
+  const queue = createListQueue(options.metrics);
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
@@ -140,12 +140,9 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
       ...refusals,
     },
     async handle({ query }, request, response) {
-      await queue(claimOf(response), response, async () => {
-        const isPerson = response.locals.session !== undefined;
-        response.json(
-          await (isPerson ? listOfPerson(options, request, response) : listOfTenant(options, query, response)),
-        );
-      });
+      const isPerson = response.locals.session !== undefined;
+      const list = () => (isPerson ? listOfPerson(options, request, response) : listOfTenant(options, query, response));
+      response.json(await queue.run(claimOf(response), list));
     },
   });
 }

@@ -42,7 +42,7 @@ export const sessionShards: Readonly<Record<string, Shard>> = {
       `${sessions}/refresh-rules.test.ts`,
     ],
   },
-  'list-queue': { modules: [`${sessions}/list-queue.ts`], tests: [`${sessions}/list-queue-limits.test.ts`] },
+  'list-queue': { modules: [`${sessions}/list-queue.ts`], tests: [`${sessions}/list-queue.test.ts`] },
   'session-routes': {
     modules: [`${sessions}/routes.ts`, `${sessions}/store.ts`],
     tests: [
