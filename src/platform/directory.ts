@@ -68,6 +68,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
       method: 'GET',
       path: `${pathOf('directory', 'namespaces', namespace)}/entries`,
       answer: z.array(z.unknown()),
+      isFixed: true,
       notFound: () => [],
     });
     const { entries, unusable: count } = readEntries(items);

@@ -53,6 +53,11 @@ export interface PlatformRequest<T> extends CallOptions {
   mostValues?: number | undefined;
   /** True if the response is plain text instead of JSON. */
   text?: boolean | undefined;
+  /**
+   * True if the call contains nothing that a client chose. Another 4xx response than 401 and 403 then is a failure of
+   * the service, so that an older response may be served.
+   */
+  isFixed?: true;
   /** Returns the value that a 404 stands for. Without this function, a 404 throws PlatformError `rejected`. */
   notFound?: (() => T) | undefined;
 }
@@ -134,7 +139,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
         const response = await exchange(agent, { service, method, url, headers, body, signal, isLast });
         currentSpan()?.set({ 'http.response.status_code': response.status });
         if (response.status < 500) return response;
-        throw responseError(service, response);
+        throw responseError(service, response, request.isFixed);
       } catch (error) {
         if (error instanceof PlatformError) call.wasLost ||= error.mayHaveProcessed;
         if (!mayRepeat || retry === retries || !isTransient(error)) throw error;
@@ -180,11 +185,11 @@ const blankUrl = new URL('about:blank');
 
 function readResponse<T>(service: string, request: PlatformRequest<T>, response: RawResponse): T {
   if (response.status >= 200 && response.status < 300) return parseResponse(service, response, request);
-  if (response.status === 404 && request.notFound) {
+  if (response.status === 404) {
     assertOwn404(service, response);
-    return request.notFound();
+    if (request.notFound) return request.notFound();
   }
-  throw responseError(service, response);
+  throw responseError(service, response, request.isFixed);
 }
 
 /** True if a retry may succeed: after connection errors, truncated responses, and the statuses 502, 503 and 504. */

@@ -27,11 +27,11 @@ export function parseResponse<T>(
   throw new PlatformError(service, 'failed', { upstreamStatus, reason: `malformed at /${place.slice(0, 80)}` });
 }
 
-/** Returns the error for a response that is not 2xx. */
-export function responseError(service: string, { status, text }: RawResponse): PlatformError {
+/** Returns the error for a response that is not 2xx. `isFixed`: see `PlatformRequest`. */
+export function responseError(service: string, { status, text }: RawResponse, isFixed = false): PlatformError {
   const upstreamStatus = status;
   if (status === 401 || status === 403) return new PlatformError(service, 'denied', { upstreamStatus });
-  if (status >= 400 && status < 500 && status !== 408 && status !== 429)
+  if (!isFixed && status >= 400 && status < 500 && status !== 408 && status !== 429)
     return new PlatformError(service, 'rejected', { upstreamStatus, rejection: rejectionOf(text) });
   return new PlatformError(service, 'failed', { upstreamStatus });
 }

@@ -92,3 +92,13 @@ describe('the list of tenants', () => {
     expect(await tenants.byRealm('demo')).toEqual(demo);
   });
 });
+
+it.each([400, 404, 421])('a list that a proxy refuses with %i still serves the tenants of before', async (status) => {
+  expect(await tenants.byRealm('demo')).toEqual(demo);
+  server.behave((response) => response.writeHead(status).end());
+  calls.advance(3_600_000);
+  expect(await tenants.byRealm('demo')).toEqual(demo);
+  await expect.poll(() => server.requests.length).toBeGreaterThan(1);
+  calls.advance(3_600_000);
+  expect(await tenants.byRealm('demo')).toEqual(demo);
+});

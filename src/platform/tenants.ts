@@ -46,6 +46,7 @@ export function createTenants({ client, ...options }: TenantsOptions): TenantDir
       method: 'GET',
       path: '/tenants',
       answer: answerSchema,
+      isFixed: true,
     });
     const usable = results.filter(({ realm, status }) => realm !== 'core' && (!status || status === 'active'));
     return usable.map(({ id, name, realm }) => ({ id, name, realm }));

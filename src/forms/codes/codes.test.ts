@@ -30,6 +30,16 @@ async function spend(id: string, tries = 5): Promise<Answered[]> {
   return responses;
 }
 
+it('a code in the query counts also if the header for codes is empty', async () => {
+  const id = await forms.draft();
+  const code = await forms.code(id);
+  const headers = { 'x-form-code': ' ' };
+  expect((await forms.ask('GET', `/${id}/data`, { as: 'intake', headers })).body).toMatchObject({
+    type: expect.stringContaining('code-required'),
+  });
+  expect((await forms.ask('GET', `/${id}/data?code=${code}`, { as: 'intake', headers })).status).toBe(200);
+});
+
 describe('send-code', () => {
   it('returns 202 with id, sent, channel and expires, never the address or the code', async () => {
     const id = await forms.draft({ applicant: anonymous('only-here@example.org') });

@@ -105,13 +105,17 @@ describe('a wrong code', () => {
     expect(await slug(verification, form, 'RIGHT')).toBe('right');
   });
 
-  it('counts if the notification service rejects the call: it has sent no code, or does not know the subscriber', async () => {
-    const form = await world.addForm();
-    const verification = world.createVerification();
-    verification.service.onCheck = () => Promise.reject(new PlatformError('notifications', 'rejected'));
-    expect(await slug(verification, form, 'RIGHT')).toBe('invalid-code');
-    expect(await attemptsOf(form)).toEqual([{ wrong: true, undecided: false }]);
-  });
+  it.each([400, 404])(
+    'counts if the notification service rejects the call with %i: it has sent no code, or does not know the subscriber',
+    async (upstreamStatus) => {
+      const form = await world.addForm();
+      const verification = world.createVerification();
+      const rejection = new PlatformError('notifications', 'rejected', { upstreamStatus });
+      verification.service.onCheck = () => Promise.reject(rejection);
+      expect(await slug(verification, form, 'RIGHT')).toBe('invalid-code');
+      expect(await attemptsOf(form)).toEqual([{ wrong: true, undecided: false }]);
+    },
+  );
 
   it('counts for a form without a subscriber, to which no code was ever sent', async () => {
     const form = await world.addForm({ subscriberId: null });
@@ -145,6 +149,8 @@ describe('a check that fails', () => {
     ['after the service may have checked the code', new PlatformError('notifications', 'timeout'), [true]],
     ['before the service was called', new PlatformError('notifications', 'open'), []],
     ['because another service failed', new PlatformError('directory', 'timeout'), []],
+    ['because a proxy rejected the call', new PlatformError('notifications', 'rejected', { upstreamStatus: 421 }), []],
+    ['because the directory rejected it', new PlatformError('directory', 'rejected', { upstreamStatus: 400 }), []],
     ['for another reason', new Error('out of memory'), []],
   ])('%s is reported, and counts only if the code may have been checked', async (_when, error, undecided) => {
     const form = await world.addForm();
@@ -165,6 +171,21 @@ describe('a check that fails', () => {
     expect(await slug(verification, form, 'RIGHT', otherKiosk)).toBe('right');
     expect(service.checked[1]?.idempotencyKey).toBe(service.checked[0]?.idempotencyKey);
     expect(await attemptsOf(form)).toEqual([]);
+  });
+});
+
+describe.each(['right', 'wrong'] as const)('a %s code whose check cannot be recorded', (outcome) => {
+  it('may be entered again at once, and the service counts both as one', async () => {
+    const form = await world.addForm();
+    const failing = { ...world.store, settleRight: () => Promise.reject(new Error('no connection')) };
+    failing.settleWrong = failing.settleRight;
+    const wait = () => Promise.reject(new Error('it waits'));
+    const code = outcome.toUpperCase();
+    const first = world.createVerification({ store: failing, wait });
+    expect(await verify(first, form, code)).toMatchObject({ message: 'no connection' });
+    const second = world.createVerification({ wait });
+    expect(await slug(second, form, code)).toBe(outcome === 'right' ? 'right' : 'invalid-code');
+    expect(second.service.checked).toEqual(first.service.checked);
   });
 });
 

@@ -82,7 +82,12 @@ export function createVerification(options: VerificationOptions) {
             : store.refundAttempt(id, attempt));
           throw error;
         });
-        const isOpen = isRight ? await store.settleRight(id, attempt) : await store.settleWrong(id, attempt);
+        const settled = isRight ? store.settleRight(id, attempt) : store.settleWrong(id, attempt);
+        const isOpen = await settled.catch(async (error: unknown) => {
+          // The code may be used up. A further try repeats the check with the same idempotency key, and does not wait.
+          await store.leaveUndecided(id, attempt).catch(() => undefined);
+          throw error;
+        });
         if (!isOpen) throw rejected(options, invalidCode());
         count('verified');
       };
@@ -140,7 +145,7 @@ async function check(
       ...{ tenantId, subscriberId, channel, address, code, idempotencyKey },
     });
   } catch (error) {
-    if (error instanceof PlatformError && error.kind === 'rejected') return false;
+    if (isRejection(error, [400, 404])) return false;
     throw error;
   }
 }
@@ -180,15 +185,24 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
     await notifications.sendCode({ ...request, tenantId: form.tenantId, language, reason: reasons[language] });
   } catch (error) {
     // The subscriber has this channel, so a 400 means that the service has no provider for the channel.
-    if (error instanceof PlatformError && error.kind === 'rejected' && error.upstreamStatus === 400)
+    if (isRejection(error, [400]))
       throw new Problem('no-channel', 'The platform sends no codes to the applicant’s channel.', { cause: error });
     throw error;
   }
 }
 
+/**
+ * True if the notification service rejected the call with one of the statuses. False for a rejection by the directory,
+ * or with a status that only a proxy before the notification service sends.
+ */
+function isRejection(error: unknown, statuses: number[]): boolean {
+  if (!(error instanceof PlatformError) || error.service !== 'notifications') return false;
+  return error.kind === 'rejected' && statuses.includes(error.upstreamStatus ?? 0);
+}
+
 /** True if the notification service itself, and not a proxy, responded that it has no such subscriber. */
 function isSubscriberUnknown(error: unknown): boolean {
-  return error instanceof PlatformError && error.upstreamStatus === 404 && error.rejection !== undefined;
+  return isRejection(error, [404]) && (error as PlatformError).rejection !== undefined;
 }
 
 /**

@@ -92,11 +92,11 @@ export function keepsChanging(): Problem {
 }
 
 /**
- * Returns the code from the header X-Form-Code, or from the query if the header is missing. Returns undefined if the
- * code is missing or empty.
+ * Returns the code from the header X-Form-Code, or from the query if the header is missing or empty. Returns undefined
+ * if there is no code in either.
  */
 export function codeOf(request: Request, inQuery: string | undefined): string | undefined {
-  const code = (request.get('x-form-code') ?? inQuery ?? '').trim();
+  const code = request.get('x-form-code')?.trim() || (inQuery ?? '').trim();
   if (code.length > 64) throw invalidRequest([{ pointer: '/headers/x-form-code', detail: 'is too long' }]);
   return code === '' ? undefined : code;
 }

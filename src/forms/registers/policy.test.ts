@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createExchange, type ExchangeOptions, refusal } from '../../../test/support/express-exchange.ts';
 import { type KeyServer, type RealmKey, signToken, startKeyServer } from '../../../test/support/key-server.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
 import { type Caller, createBearerVerifier, type Tenant } from '../../service/auth/identity.ts';
 import { createSigningKeys } from '../../service/auth/signing-keys.ts';
 import { createKeysUrl } from '../../service/auth/tenant-issuers.ts';
@@ -10,6 +11,7 @@ import { createRateLimits, type RateLimits } from '../../service/limits/rate-lim
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createUrns } from '../../service/urn.ts';
 import { createRegisterGuards, isManager, type RegisterGuards, refuseRead, varyByCaller } from './policy.ts';
+import { createRegisterStore } from './store.ts';
 
 const urns = createUrns('urn:example');
 const demo: Tenant = { id: urns.tenant('demo'), name: 'Demo', realm: 'demo' };
@@ -139,3 +141,12 @@ describe('a closed register', () => {
     expect(varyByCaller.name).toBe('varyByCaller');
   });
 });
+
+it.each(['directory', 'identity-provider'] as const)(
+  'a call that the %s rejected is not the fault of the client',
+  async (service) => {
+    const { asked } = createRegisterStore({} as never);
+    const rejection = new PlatformError(service, 'rejected', { upstreamStatus: 400 });
+    await expect(asked(() => Promise.reject(rejection))).rejects.toMatchObject({ slug: 'dependency-failed' });
+  },
+);

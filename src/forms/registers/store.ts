@@ -162,7 +162,7 @@ async function asked<T>(calls: () => Promise<T>): Promise<T> {
     return await calls();
   } catch (error) {
     if (!(error instanceof PlatformError) || error.kind === 'over-budget') throw error;
-    if (error.kind === 'rejected' && error.upstreamStatus !== undefined && rejections.has(error.upstreamStatus)) {
+    if (error.service === 'configuration' && error.kind === 'rejected' && rejections.has(error.upstreamStatus ?? 0)) {
       const reason = error.rejection === undefined ? '.' : `: ${error.rejection}`;
       throw new Problem('invalid-request', `The configuration service rejected the request${reason}`, { cause: error });
     }
