@@ -93,6 +93,20 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(await isKnown(browser)).toBe(false);
   });
 
+  it('with keycloakLogout ends the session of the identity provider also while the database fails', async () => {
+    const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
+    await world.handler.rows('ALTER TABLE client_registrations RENAME TO former_registrations');
+    onTestFinished(
+      async () =>
+        void (await world.handler.rows('ALTER TABLE IF EXISTS former_registrations RENAME TO client_registrations')),
+    );
+    const { location } = await browser.request(world.clientUrl('logout', {}, through));
+    await world.handler.rows('ALTER TABLE former_registrations RENAME TO client_registrations');
+    const done = await confirmLogout(browser, location);
+    await browser.follow(done, (url) => url.origin === world.site);
+    expect(await isKnown(browser)).toBe(false);
+  });
+
   it('without ID token ends the session of the token handler only (rule 4)', async () => {
     const older = await startSessionWorld({ platform, store: 'redis', client: { keycloakLogout: true } });
     const { browser, handle } = await older.signIn();

@@ -97,7 +97,13 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
     const tenant = await options.tenants.byId(session.tenantId);
     const client = tenant && (await options.catalog.find(tenant, session.clientId));
     if (!client?.keycloakLogout) return undefined;
-    const registration = await options.registrations.find(session.tenantId, session.clientId);
+    const registration = await options.registrations
+      .find(session.tenantId, session.clientId)
+      .catch((error: unknown) => {
+        options.log.warn({ err: error, session: session.handle }, 'registration not read for a logout');
+        // The client is rarely registered again during a session, and the person must not stay signed in unnoticed.
+        return session;
+      });
     // If the tenant has got another realm, its identity provider neither knows the session nor may get its ID token.
     if (registration?.realm !== session.realm) return undefined;
     // If the client was registered again, the identity provider no longer knows the ID token's audience. Without the ID
