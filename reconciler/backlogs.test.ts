@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** More than the share of a tenant. */
+/** Number of due forms that makes a backlog: more than 10,000. */
 const many = 10_500;
 /** Number of drafts that one statement copies. */
 const pieces = 1_000;

@@ -50,7 +50,7 @@ export function createTenantCode({ metrics }: { metrics: Metrics }): TenantCode 
     name: 'tenant-code',
     busy: 'Too many schemas and templates of this tenant are being executed. Try again.',
     waitMs: 5_000,
-    // The limit allows for large values: a value can be as large as BODY_LIMIT allows.
+    // More than the default, because a value can be as large as BODY_LIMIT.
     memoryMb: 96,
     metrics,
   });

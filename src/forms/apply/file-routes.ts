@@ -72,7 +72,8 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
 
 /**
  * The minimum rate of an upload while another person waits for its slot. Without this rate, a few client addresses with
- * slow uploads would keep everybody else from uploading. The grace is shorter than the time for which a claim waits.
+ * slow uploads would keep everybody else from uploading. The grace is shorter than the longest wait for a slot, so a
+ * slow upload loses its slot before the waiting upload gives up.
  */
 const contestedRate: MinimumRate = { bytesPerSecond: 65_536, grace: 5_000 };
 

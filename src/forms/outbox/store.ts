@@ -122,7 +122,7 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
   async function noticesUntil(rows: readonly AcceptedRow[], now: Date): Promise<Date | undefined> {
     const sent = rows.filter(({ row }) => row.kind !== undefined && isEventKind(row.kind));
     if (sent.length === 0) return undefined;
-    // An acceptance that failed is repeated, but its events are sent once.
+    // A failed acceptance is retried, but its events are added to the queue only once.
     const added = sent.filter((row) => !queued.has(row));
     const { rows: found } = await pool.query<{ busyUntil: Date }>(queueSql, [now, added.length * noticeTime]);
     for (const row of added) queued.add(row);

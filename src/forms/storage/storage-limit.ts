@@ -46,7 +46,9 @@ export interface StorageLimitOptions {
   limit: number;
   /** Reads the measurement of a tenant. Undefined if there is none. */
   read(tenantId: string): Promise<Measured | undefined>;
-  /** Called for each refused request, even if a repeated creation then gets the first response. */
+  /**
+   * Called for each refusal. A repeated creation counts too, although its caller then gets the stored first response.
+   */
   onRefused(request: Refused): void;
 }
 

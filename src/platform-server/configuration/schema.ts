@@ -32,8 +32,8 @@ const moment = z.iso.datetime({ offset: true }).transform((text) => new Date(tex
 const mostFields = 20;
 
 /**
- * Each additional member of the criteria is a required value. Its name is the dotted path to a field of the
- * configuration.
+ * Each additional member of the criteria requires a field of the configuration to have the member's value. The name of
+ * the member is the dotted path to the field.
  */
 const criteriaSchema = z
   .object({

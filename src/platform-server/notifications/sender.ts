@@ -5,7 +5,10 @@ import type { FieldError } from '../../service/http/problem.ts';
 import { senderOf } from './notification-type.ts';
 
 export interface SenderPolicy {
-  /** Returns the sender of the tenant's mail: the chosen address if it is allowed. Undefined means the operator's. */
+  /**
+   * Returns the tenant's chosen sender address if it is allowed, otherwise undefined: the operator's address is then
+   * used.
+   */
   senderOf(tenant: string, chosen: string | undefined): Promise<string | undefined>;
   /** Returns the reason if the sender in a tenant's document is rejected. An unchanged sender is not checked. */
   refuse(tenant: string, document: unknown, before: unknown): Promise<FieldError | undefined>;

@@ -34,7 +34,7 @@ export const mostRedirectUris = 100;
 /** Maximum number of characters of all redirect URIs of a client. A list of clients contains those of each client. */
 const mostCharacters = 16_384;
 
-/** Returns how many of the redirect URIs, from the first one on, a client may have. */
+/** Returns the number of redirect URIs, counted from the first, that are within the limits of a client. */
 export function allowedRedirectUris(uris: readonly string[]): number {
   let characters = 0;
   const surplus = uris.findIndex((uri, index) => {

@@ -59,7 +59,10 @@ export function isGuarded(item: { guards: readonly Guard[] }): boolean {
 export interface Answer {
   description: string;
   schema?: z.ZodType;
-  /** Media type of a text. With `schema`, a client can ask for this text instead of JSON, such as for `text/csv`. */
+  /**
+   * Media type of a response that is text. If there is a `schema` too, a client can ask for this type instead of JSON,
+   * for example for `text/csv`.
+   */
   textType?: string;
   /** Descriptions of the response headers, keyed by name. */
   headers?: Record<string, string>;

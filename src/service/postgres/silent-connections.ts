@@ -56,7 +56,7 @@ export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, l
   function watch(client: pg.PoolClient): void {
     const stream = client.connection.stream as Socket;
     const opened = systemClock().getTime();
-    // Number of bytes that had been sent when Postgres had last responded to all statements.
+    // Value of `bytesWritten` when Postgres last had no statement left to answer.
     let answered = stream.bytesWritten;
     client.on('drain', () => {
       answered = stream.bytesWritten;

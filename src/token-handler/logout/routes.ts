@@ -104,7 +104,8 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
         // The client is rarely registered again during a session, and the person must not stay signed in unnoticed.
         return session;
       });
-    // If the tenant has got another realm, its identity provider neither knows the session nor may get its ID token.
+    // If the tenant now has another realm, the identity provider of that realm does not know the session, and must not
+    // get the session's ID token.
     if (registration?.realm !== session.realm) return undefined;
     // If the client was registered again, the identity provider no longer knows the ID token's audience. Without the ID
     // token, the identity provider asks the person to confirm the logout.

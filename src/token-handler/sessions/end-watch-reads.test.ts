@@ -13,7 +13,7 @@ let report: (handle: string | null) => void;
 let read: (handle: string) => Promise<FoundSession | undefined>;
 let reads: string[];
 let alive: boolean;
-/** What decided last whether a session was alive. */
+/** What the watch last asked about: the data from which `isAlive` decides whether a session is alive. */
 let life: unknown;
 let watch: EndWatch;
 let ended: string[];
