@@ -208,11 +208,7 @@ function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<
       ...{ bearer: ownBearer, tenant: callTenant(tenants), changed, ...creationLimits(limits) },
       ...createFormServices(base, pool, outbox),
     },
-    definitions: {
-      ...guards,
-      clock,
-      ...createDefinitionServices({ ...base, configuration: platform.configuration, limits }),
-    },
+    definitions: { ...guards, ...createDefinitionServices({ ...base, configuration: platform.configuration, limits }) },
     operations: { bearer: ownBearer, tenantOrAll, ...createOperationsServices({ ...base, pool }) },
     pages: { pages: config.PAGES },
     quarantine: {

@@ -11,7 +11,7 @@ import { currentSpan, traced } from '../service/tracing/tracing.ts';
 import { createCircuit } from './circuit.ts';
 import type { HttpAgent } from './http-agent.ts';
 import { encodeRequest, exchange, type RawResponse } from './http-exchange.ts';
-import { assertOwn404, parseResponse, responseError } from './platform-answer.ts';
+import { readResponse, responseError } from './platform-answer.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 import { type Query, queryOf } from './url-path.ts';
@@ -182,15 +182,6 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
 }
 
 const blankUrl = new URL('about:blank');
-
-function readResponse<T>(service: string, request: PlatformRequest<T>, response: RawResponse): T {
-  if (response.status >= 200 && response.status < 300) return parseResponse(service, response, request);
-  if (response.status === 404) {
-    assertOwn404(service, response);
-    if (request.notFound) return request.notFound();
-  }
-  throw responseError(service, response, request.isFixed);
-}
 
 /** True if a retry may succeed: after connection errors, truncated responses, and the statuses 502, 503 and 504. */
 function isTransient(error: unknown): boolean {

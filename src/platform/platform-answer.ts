@@ -7,15 +7,30 @@ import { exceedsMemory } from './document-budget.ts';
 import type { RawResponse } from './http-exchange.ts';
 import { oversized, PlatformError } from './platform-error.ts';
 
+/** The members of `PlatformRequest` (http-client.ts) that determine how its response is read. */
+interface Expected<T> {
+  answer: z.ZodType<T>;
+  text?: boolean | undefined;
+  mostValues?: number | undefined;
+  isFixed?: true | undefined;
+  notFound?: (() => T) | undefined;
+}
+
+/** Returns the value of a response, or throws a PlatformError. */
+export function readResponse<T>(service: string, request: Expected<T>, response: RawResponse): T {
+  if (response.status >= 200 && response.status < 300) return parseResponse(service, response, request);
+  if (response.status === 404) {
+    assertOwn404(service, response);
+    if (request.notFound) return request.notFound();
+  }
+  throw responseError(service, response, request.isFixed);
+}
+
 /**
  * Returns the value of a 2xx response. If JSON is expected, an empty body is parsed as undefined. Throws PlatformError
  * `failed` if the body is malformed, if its value would take too much memory, or if it has too many values.
  */
-export function parseResponse<T>(
-  service: string,
-  { status: upstreamStatus, text }: RawResponse,
-  expected: { answer: z.ZodType<T>; text?: boolean | undefined; mostValues?: number | undefined },
-): T {
+function parseResponse<T>(service: string, { status: upstreamStatus, text }: RawResponse, expected: Expected<T>): T {
   if (exceedsMemory(text) || hasMoreValues(text, expected.mostValues ?? Number.POSITIVE_INFINITY))
     throw new PlatformError(service, 'failed', { upstreamStatus, reason: oversized });
   const value = expected.text ? text : jsonOf(text);
@@ -40,7 +55,7 @@ export function responseError(service: string, { status, text }: RawResponse, is
  * Throws PlatformError `failed` if a 404 does not come from the service itself. By contract, the service sends JSON
  * with a 404. Any other 404 comes from a proxy, or from another server.
  */
-export function assertOwn404(service: string, { status: upstreamStatus, text }: RawResponse): void {
+function assertOwn404(service: string, { status: upstreamStatus, text }: RawResponse): void {
   if (z.looseObject({}).safeParse(jsonOf(text)).success) return;
   throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'a 404 that is not the service’s' });
 }

@@ -3,7 +3,6 @@ import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { callerOf, sendShared, tenantOf } from '../../service/http/request-context.ts';
 import { mayReadDefinition } from './definition.ts';
-import { createDefinitionTexts } from './definition-texts.ts';
 import type { DefinitionRoutesOptions } from './routes.ts';
 import { definitionList, definitionParams, definitionResponse, tenantQuery } from './schema.ts';
 
@@ -32,8 +31,7 @@ export function listDefinitionsRoute({ bearer, mayManage, tenant, list }: Defini
   });
 }
 
-export function readDefinitionRoute({ bearer, tenant, find, isManager, clock }: DefinitionRoutesOptions): Route {
-  const textOf = createDefinitionTexts(clock);
+export function readDefinitionRoute({ bearer, tenant, find, isManager, textOf }: DefinitionRoutesOptions): Route {
   return route({
     method: 'get',
     path: '/form/v1/definitions/:definitionId',

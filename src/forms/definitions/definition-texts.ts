@@ -17,15 +17,15 @@ const written = {
   total: { perSecond: 4 * 1_048_576, burst: 4 * keptBytes },
 };
 
+export type DefinitionTexts = (tenantId: string, definition: FormDefinition, isManager: boolean) => Buffer;
+
 /**
  * Returns a function that returns the text of a definition: for managers with all fields and their defaults, for other
  * readers with what they need to show the form. A text is kept until the definition changes: writing a megabyte takes
  * 10 ms or more, and anyone may read a definition that permits applicants without an account. Throws Problem `busy` if
  * too many bytes of the tenant were written.
  */
-export function createDefinitionTexts(
-  clock: Clock,
-): (tenantId: string, definition: FormDefinition, isManager: boolean) => Buffer {
+export function createDefinitionTexts(clock: Clock): DefinitionTexts {
   const budget = createTokenBuckets(clock, written);
   // The definitions of a tenant are the same objects until they change.
   const known = new LRUCache<string, { of: WeakRef<FormDefinition>; text: Buffer }>({

@@ -1,10 +1,10 @@
 // The route that checks a form definition, before or after it is configured.
 import type { Caller } from '../../service/auth/identity.ts';
-import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
 import type { DefinitionCheck } from './check.ts';
+import type { DefinitionTexts } from './definition-texts.ts';
 import type { DefinitionList } from './list.ts';
 import { checkBody, checkResponse, tenantQuery } from './schema.ts';
 import type { DefinitionSource } from './source.ts';
@@ -20,7 +20,7 @@ export interface DefinitionRoutesOptions {
   checks: LocalRateLimiter;
   list: DefinitionList;
   find: DefinitionSource['find'];
-  clock: Clock;
+  textOf: DefinitionTexts;
 }
 
 export function checkDefinitionRoute({ bearer, mayManage, tenant, check, checks }: DefinitionRoutesOptions): Route {

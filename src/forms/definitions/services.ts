@@ -6,6 +6,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { FormsConfig } from '../config.ts';
 import { createDefinitionCheck } from './check.ts';
+import { createDefinitionTexts } from './definition-texts.ts';
 import { createDefinitionList } from './list.ts';
 import type { SchemaValidator } from './schema-validator.ts';
 import type { DefinitionSource } from './source.ts';
@@ -27,5 +28,6 @@ export function createDefinitionServices(options: DefinitionServicesOptions) {
     checks: options.limits.local({ name: 'definition-checks', most: 60, window: 60_000 }),
     list: createDefinitionList(options),
     find: options.definitions.find,
+    textOf: createDefinitionTexts(options.clock),
   };
 }

@@ -3,9 +3,9 @@
 import type { IncomingMessage } from 'node:http';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { z } from 'zod';
-import { limitUnreadResponses } from '../limits/unread-responses.ts';
 import { beginAudit, type RouteAudit, reachAudit } from '../operations/request-audit.ts';
 import { runInScope } from '../operations/request-scope.ts';
+import { allowedByPath, refuseMethod } from './allowed-methods.ts';
 import { bodyProblem, mayBeLarge } from './body-bytes.ts';
 import { createTrust } from './client-address.ts';
 import { allowOrigins } from './cross-origin.ts';
@@ -161,16 +161,13 @@ export function createHttpApp(options: HttpAppOptions): Express {
     runInScope(scope, allow, request, response, next);
   });
   const readerOf = createBodyReaders(options.bodyLimit);
-  const memory = {
-    bodies: createLargeBodies(options.bodyLimit, options.metrics),
-    noteUnread: limitUnreadResponses(options.metrics),
-  };
+  const bodies = createLargeBodies(options.bodyLimit, options.metrics);
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
   const allowed = allowedByPath(routes);
   for (const item of routes) {
     // Without this route, Express would call the GET handler, which has effects, for HEAD.
     if (item.getHasEffects) app.head(item.path, refuseMethod(item.path, allowed));
-    app[item.method](item.path, serveRoute(item, readerOf(item), memory));
+    app[item.method](item.path, serveRoute(item, readerOf(item), bodies));
   }
   // `route.all` adds one layer; `app.all` would add one for each of the 35 methods that Node knows.
   for (const path of allowed.keys()) app.route(path).all(refuseMethod(path, allowed));
@@ -181,28 +178,31 @@ export function createHttpApp(options: HttpAppOptions): Express {
   return app;
 }
 
-/** The limits of memory that all routes of an app share. */
-interface MemoryLimits {
-  bodies: LargeBodies;
-  noteUnread: ReturnType<typeof limitUnreadResponses>;
-}
-
-function serveRoute(item: Route, readBody: JsonBodyReader, { bodies, noteUnread }: MemoryLimits): RequestHandler {
+function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies): RequestHandler {
   return async (request, expressResponse) => {
     const response = expressResponse as Response & HttpResponse;
     const { locals } = response;
     locals.route = item.path;
     beginAudit(item.audit, locals);
     for (const guard of item.guards) await guard.check(request, response);
+    bodies.unread.refuse(request, response);
     const isLarge = item.body !== undefined && mayBeLarge(request);
-    const rate = isLarge ? await bodies.admit(request, response) : undefined;
-    const body = item.body ? await readBody(request, rate) : noBody;
-    // Do not await the handler: the parsed body would stay in memory while the handler waits for the database.
-    const input = validate(item, request, response, body);
-    reachAudit(item.audit, locals, input);
-    const handled = item.handle?.(input, request, response);
-    return handled ? handled.then(() => noteUnread(request, response)) : noteUnread(request, response);
+    const slot = isLarge ? await bodies.admit(request, response) : undefined;
+    try {
+      await respond(item, request, response, (body) => readBody(body, slot?.rate));
+    } finally {
+      slot?.release();
+      bodies.unread.note(request, response);
+    }
   };
+}
+
+/** Does not await the handler, because the parsed body would stay in memory while the handler waits for the database. */
+async function respond(item: Route, request: Request, response: Response, read: JsonBodyReader): Promise<void> {
+  const body = item.body ? await read(request) : noBody;
+  const input = validate(item, request, response, body);
+  reachAudit(item.audit, response.locals, input);
+  return item.handle?.(input, request, response);
 }
 
 type Input = RouteInput<Schema, Schema, Schema>;
@@ -229,28 +229,4 @@ function validate(item: Route, request: Request, response: Response, body: JsonB
   }
   const input = { params: params?.data, query: query?.data, body: parsedBody?.data, bodyText: body.textOf };
   return input as Input;
-}
-
-/** Returns the value of the header `Allow` for each path. */
-function allowedByPath(routes: Route[]): Map<string, string> {
-  const methods = new Map<string, string[]>();
-  for (const { path, method } of routes) methods.set(path, [...(methods.get(path) ?? []), method.toUpperCase()]);
-  const withHead = new Set(
-    routes.filter(({ method, getHasEffects }) => method === 'get' && !getHasEffects).map(({ path }) => path),
-  );
-  return new Map(
-    [...methods].map(([path, own]) => [path, [...own, ...(withHead.has(path) ? ['HEAD'] : []), 'OPTIONS'].join(', ')]),
-  );
-}
-
-// RFC 9110 section 15.5.6: a 405 response lists the allowed methods.
-function refuseMethod(path: string, allowed: ReadonlyMap<string, string>): RequestHandler {
-  const allow = allowed.get(path) ?? '';
-  return (request, response) => {
-    if (request.method === 'OPTIONS') {
-      response.set('Allow', allow).status(204).end();
-      return;
-    }
-    throw new Problem('method-not-allowed', `This resource supports ${allow}.`, { headers: { Allow: allow } });
-  };
 }

@@ -1,8 +1,9 @@
 // Limits how many large request bodies are in memory at the same time. A request waits for a slot before its body is
-// read, and holds the slot until its response has been written, whatever it waits for in between (decision 0094). What a
-// client then does not read is limited by `unread-responses.ts`.
+// read, and holds the slot until its handler has finished, whatever it waits for in between (decision 0094). What a
+// client then does not read of the response is limited by `unread-responses.ts`.
 import type { IncomingMessage } from 'node:http';
 import { createFairQueue } from '../limits/fair-queue.ts';
+import { limitUnreadResponses, type UnreadResponses } from '../limits/unread-responses.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { type MinimumRate, usualRate } from './body-bytes.ts';
 import { isOwnCall } from './own-calls.ts';
@@ -16,16 +17,23 @@ const fewest = 8;
 /** The minimum rate of a large body while another one waits for a slot that this body uses. */
 const contestedRate: MinimumRate = { bytesPerSecond: 65_536, grace: 5_000 };
 
+export interface LargeBodySlot {
+  /** Returns the current minimum rate of the body. */
+  rate(): MinimumRate;
+  release(): void;
+}
+
 export interface LargeBodies {
   /**
-   * Waits for a slot for a body that may be large. The returned function returns the current minimum rate of the body.
-   * Throws Problem `busy`. Call this function after the guards of the route.
+   * Waits for a slot for a body that may be large. Throws Problem `busy`. Call this function after the guards of the
+   * route.
    */
-  admit(request: IncomingMessage, response: HttpResponse): Promise<() => MinimumRate>;
+  admit(request: IncomingMessage, response: HttpResponse): Promise<LargeBodySlot>;
+  unread: UnreadResponses;
 }
 
 /** `limit` is the maximum size of a body in bytes. */
-export function createLargeBodies(limit: number, { queueRefusals }: Pick<Metrics, 'queueRefusals'>): LargeBodies {
+export function createLargeBodies(limit: number, metrics: Pick<Metrics, 'queueRefusals'>): LargeBodies {
   const total = Math.max(fewest, Math.floor(memory / limit));
   const queue = createFairQueue({
     slots: { total, perTenant: total / 2, perMember: total / 4 },
@@ -33,19 +41,17 @@ export function createLargeBodies(limit: number, { queueRefusals }: Pick<Metrics
     waitMs: 10_000,
     detail: 'Too many large requests are being processed.',
     retryAfterSeconds: 5,
-    onRefused: (reason) => queueRefusals.inc({ queue: 'large-bodies', reason }),
+    onRefused: (reason) => metrics.queueRefusals.inc({ queue: 'large-bodies', reason }),
   });
 
   return {
+    unread: limitUnreadResponses(limit, metrics),
     async admit(request, response) {
       // The body of a call of this process to itself belongs to another request that already holds a slot.
-      if (isOwnCall(request)) return () => usualRate;
+      if (isOwnCall(request)) return { rate: () => usualRate, release: () => undefined };
       const claim = claimOf(response);
       const release = await queue.take(claim);
-      if (response.closed) release();
-      // Not only after `close`, which a client delays for as long as it does not read the response.
-      else response.once('prefinish', release).once('close', release);
-      return () => (queue.isWanted(claim) ? contestedRate : usualRate);
+      return { rate: () => (queue.isWanted(claim) ? contestedRate : usualRate), release };
     },
   };
 }

@@ -54,8 +54,8 @@ declare global {
        * of the request ends at this time.
        */
       began?: number;
-      /** True if other responses use the same memory for their body. */
-      hasSharedBody?: true;
+      /** The body of the response, if other responses use the same memory. */
+      sharedBody?: Buffer;
       /** The error that caused a 5xx response. */
       failure?: unknown;
     }
@@ -230,9 +230,9 @@ export function claimOf({ locals }: HttpResponse): Claim {
   };
 }
 
-/** Sends a body that other responses use too, so that a client that does not read it costs no memory of its own. */
+/** Sends a body that other responses may use too. Clients that do not read it are counted once for all of them. */
 export function sendShared(response: Response, type: string, body: Buffer): void {
-  response.locals.hasSharedBody = true;
+  response.locals.sharedBody = body;
   response.type(type).send(body);
 }
 

@@ -42,12 +42,12 @@ export function readRestOfBodies(server: Server, rest: number = usualRest): void
 }
 
 /**
- * Ignores requests that follow a response with `Connection: close` (RFC 9112 section 9.6). Such a request may arrive
- * while the rest of a body is read.
+ * Ignores requests that follow a response with `Connection: close` (RFC 9112 section 9.6), which may arrive while the
+ * rest of a body is read, and those of a connection that was just closed.
  */
 export function ignoreAfterClose(app: RequestListener): RequestListener {
   return (request, response) => {
-    if (!request.socket.writableEnded) app(request, response);
+    if (!request.socket.writableEnded && !request.socket.destroyed) app(request, response);
   };
 }
 

@@ -3,9 +3,10 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
 import { anonymous, type Guard, type Route, route } from '../http/http-app.ts';
+import { ownCallHeaders } from '../http/own-calls.ts';
 import { sendShared } from '../http/request-context.ts';
 
-/** A body that the kernel's buffers cannot hold. Two of them are allowed to a person. */
+/** A body that the kernel's buffers cannot hold. A person may have two of them unread, and then makes a third. */
 const size = 7.5 * 1_048_576;
 const shared = Buffer.alloc(size, 'x');
 
@@ -16,17 +17,26 @@ const person: Guard = {
     locals.signedIn = { tenantId: String(params.tenant), subject: String(params.person), clientId: 'spa' };
   },
 };
-/** A route that responds with 7.5 MiB. */
-const large = (path: string, handle: Route['handle']) =>
+const get = (path: string, handle: Route['handle']) =>
   route({ method: 'get', path, summary: 'x', guards: [anonymous, person], answers: {}, handle: handle as never });
 
 let app: ListeningApp;
 let sockets: Socket[];
+/** What lets the requests to `/gate` respond. */
+let gate: ReturnType<typeof Promise.withResolvers<void>>;
+let waiting: number;
 beforeEach(async () => {
-  sockets = [];
+  [sockets, gate, waiting] = [[], Promise.withResolvers<void>(), 0];
   app = await startApp([
-    large('/own/:tenant/:person', async (_input, _request, response) => void response.send('x'.repeat(size))),
-    large('/shared/:tenant/:person', (_input, _request, response) => sendShared(response, 'text/plain', shared)),
+    get('/own/:tenant/:person', (_input, _request, response) => void response.send('x'.repeat(size))),
+    get('/small/:tenant/:person', (_input, _request, response) => void response.send('x')),
+    get('/huge/:tenant/:person', (_input, _request, response) => void response.send('x'.repeat(5 * size))),
+    get('/shared/:tenant/:person', (_input, _request, response) => sendShared(response, 'text/plain', shared)),
+    get('/gate/:tenant/:person', async (_input, _request, response) => {
+      waiting += 1;
+      await gate.promise;
+      response.send('x'.repeat(size));
+    }),
   ]);
 });
 afterEach(async () => {
@@ -34,18 +44,24 @@ afterEach(async () => {
   await app.close();
 });
 
-/** Asks for the responses, in one connection, but reads nothing. Waits until the first one has begun. */
-async function askOnly(...paths: string[]): Promise<Socket> {
-  const socket = connect(Number(new URL(app.url).port), '127.0.0.1').on('error', () => undefined);
+/** Sends a request, and reads nothing of the response. */
+function send(path: string, headers: Record<string, string> = {}): Socket {
+  const socket = connect(app.port, '127.0.0.1').on('error', () => undefined);
   sockets.push(socket);
-  const begun = new Promise((resolve) => socket.once('readable', resolve));
-  socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
-  await begun;
+  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n${more.join('')}\r\n`);
+  return socket;
+}
+
+/** Sends a request, and waits until the response has begun. */
+async function askOnly(path: string): Promise<Socket> {
+  const socket = send(path);
+  await new Promise((resolve) => socket.once('readable', resolve));
   return socket;
 }
 
 /** Reads to the end. Returns whether all of the response has arrived. */
-async function isWhole(socket: Socket): Promise<boolean> {
+function isWhole(socket: Socket): Promise<boolean> {
   let bytes = 0;
   const { promise, resolve } = Promise.withResolvers<boolean>();
   socket.on('close', () => resolve(bytes > size));
@@ -56,55 +72,86 @@ async function isWhole(socket: Socket): Promise<boolean> {
   return promise;
 }
 
-const wholeOnes = (opened: Socket[]) => Promise.all(opened.map(isWhole));
-
+const wholeOnes = async (opened: Socket[]) => (await Promise.all(opened.map(isWhole))).filter(Boolean).length;
+const status = async (path: string) => {
+  const response = await fetch(`${app.url}${path}`);
+  await response.arrayBuffer();
+  return [response.status, response.headers.get('retry-after')];
+};
 async function refused(): Promise<unknown> {
   const { values } = await app.metrics.queueRefusals.get();
   return values.map(({ labels, value }) => [labels.queue, labels.reason, value]);
 }
 
-it('a person who does not read responses loses the oldest ones, and nobody else does', async () => {
-  const other = await askOnly('/own/demo/ben');
-  const own: Socket[] = [];
-  for (let nth = 0; nth < 4; nth += 1) own.push(await askOnly('/own/demo/ana'));
-  expect(await refused()).toEqual([['unread-responses', 'full', 2]]);
-  expect(await wholeOnes([other, ...own])).toEqual([true, false, false, true, true]);
+it('a person who does not read responses gets 503 until they are read; other people do not', async () => {
+  const unread = [await askOnly('/own/demo/ana'), await askOnly('/own/demo/ana'), await askOnly('/own/demo/ana')];
+  expect(await status('/small/demo/ana')).toEqual([503, '5']);
+  expect(await refused()).toEqual([['unread-responses', 'full', 1]]);
+  expect([await status('/own/demo/ben'), await status('/own/other/ana')]).toEqual([
+    [200, null],
+    [200, null],
+  ]);
+  expect(await wholeOnes(unread)).toBe(3);
+  await expect.poll(() => status('/small/demo/ana')).toEqual([200, null]);
 });
 
-it('a tenant whose people do not read responses loses those of its largest user', async () => {
-  const ana = [await askOnly('/own/demo/ana'), await askOnly('/own/demo/ana')];
-  const others: Socket[] = [await askOnly('/own/other/ana')];
-  for (const name of ['ben', 'cy', 'dan']) others.push(await askOnly(`/own/demo/${name}`));
-  expect(await wholeOnes([...ana, ...others])).toEqual([false, true, true, true, true, true]);
-});
-
-it('all tenants together lose responses of the largest one', async () => {
-  const single = await askOnly('/own/small/ana');
-  const large: Socket[] = [];
-  for (const person of ['ana', 'ana', 'ben']) large.push(await askOnly(`/own/large/${person}`));
-  for (const tenant of ['t1', 't2']) for (const name of ['ana', 'ben']) await askOnly(`/own/${tenant}/${name}`);
-  const last = await askOnly('/own/last/ana');
-  expect(await wholeOnes([single, ...large, last])).toEqual([true, false, true, true, true]);
-});
-
-it('responses that were read, and those whose client left, no longer count', async () => {
-  const left = [await askOnly('/own/demo/ana'), await askOnly('/own/demo/ana', '/own/demo/ana')];
-  for (const socket of left) socket.destroy();
-  for (let nth = 0; nth < 5; nth += 1) {
-    const response = await fetch(`${app.url}/own/demo/ana`);
-    expect((await response.text()).length).toBe(size);
+it('responses whose clients left no longer count, also those of pipelined requests', async () => {
+  for (let nth = 0; nth < 3; nth += 1) {
+    const socket = await askOnly('/own/demo/ana');
+    socket.write(`GET /own/demo/ana HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(2));
+    await expect.poll(() => status('/small/demo/ana')).toEqual([503, '5']);
+    socket.destroy();
+    await expect.poll(() => status('/small/demo/ana')).toEqual([200, null]);
   }
-  expect(await wholeOnes([await askOnly('/own/demo/ana'), await askOnly('/own/demo/ana')])).toEqual([true, true]);
 });
 
-it('pipelined requests count although their responses have not begun', async () => {
-  const socket = await askOnly('/own/demo/ana', '/own/demo/ana', '/own/demo/ana');
-  expect(await isWhole(socket)).toBe(false);
+it.each([
+  ['a person', (_nth: number) => '/gate/demo/ana', 4],
+  ['the people of a tenant', (nth: number) => `/gate/demo/person-${nth}`, 8],
+])(
+  'the responses to requests that %s makes at the same time are cut beyond twice the limit',
+  async (_who, path, most) => {
+    const opened = Array.from({ length: most + 3 }, (_, nth) => send(path(nth)));
+    const other = send('/gate/other/ben');
+    await expect.poll(() => waiting).toBe(most + 4);
+    gate.resolve();
+    await expect.poll(refused).toEqual([['unread-responses', 'full', 3]]);
+    expect(await wholeOnes(opened)).toBe(most);
+    expect(await isWhole(other)).toBe(true);
+  },
+);
+
+it('the largest tenant loses responses if all tenants together exceed twice the limit', async () => {
+  const small = Array.from({ length: 10 }, (_, nth) => send(`/gate/tenant-${nth}/ana`));
+  const large = Array.from({ length: 8 }, (_, nth) => send(`/gate/large/person-${nth}`));
+  await expect.poll(() => waiting).toBe(18);
+  gate.resolve();
+  await expect.poll(refused).toEqual([['unread-responses', 'full', 1]]);
+  expect([await wholeOnes(small), await wholeOnes(large)]).toEqual([10, 7]);
 });
 
-it('a body that many responses share does not count', async () => {
+it('a person whose tenant has too many unread bytes is still served', async () => {
+  for (const name of ['ana', 'ana', 'ana', 'ben', 'ben']) await askOnly(`/own/demo/${name}`);
+  expect(await status('/small/demo/ben')).toEqual([503, '5']);
+  expect(await status('/own/demo/cy')).toEqual([200, null]);
+});
+
+it('one response of any size can be read', async () => {
+  expect((await (await fetch(`${app.url}/huge/demo/ana`)).text()).length).toBe(5 * size);
+  expect(await refused()).toEqual([]);
+});
+
+it('a body that many responses share counts once, and not for its readers', async () => {
   const opened: Socket[] = [];
   for (let nth = 0; nth < 20; nth += 1) opened.push(await askOnly('/shared/demo/ana'));
-  expect(await refused()).toEqual([]);
-  expect(await wholeOnes(opened)).toEqual(Array(20).fill(true));
+  expect(await status('/small/demo/ana')).toEqual([200, null]);
+  expect(await wholeOnes(opened)).toBe(20);
+});
+
+it('calls of the process to itself are neither counted nor refused', async () => {
+  const own = () => send('/own/demo/ana', ownCallHeaders);
+  const opened = Array.from({ length: 5 }, own);
+  expect(await wholeOnes(opened)).toBe(5);
+  for (let nth = 0; nth < 3; nth += 1) await askOnly('/own/demo/ana');
+  expect(await isWhole(own())).toBe(true);
 });

@@ -1,7 +1,9 @@
-// Limits the memory of responses that clients do not read. Node keeps what the kernel does not take, for as long as the
-// connection is open: a client that asks for its form over and over, and reads nothing, would use all memory.
+// Limits the memory of responses that clients do not read (decision 0094). Node keeps what the kernel does not take, for
+// as long as the connection is open: a client that asks for its form over and over, and reads nothing, would use all
+// memory.
 import type { IncomingMessage } from 'node:http';
 import { isOwnCall } from '../http/own-calls.ts';
+import { Problem } from '../http/problem.ts';
 import { claimOf, type HttpResponse } from '../http/request-context.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import type { Claim } from './fair-queue.ts';
@@ -9,36 +11,69 @@ import type { Claim } from './fair-queue.ts';
 /** Responses of which fewer bytes are unread are not counted. */
 const smallest = 16_384;
 const mebibyte = 1_048_576;
-/** Maximum number of unread bytes. */
-const most = { total: 64 * mebibyte, perTenant: 32 * mebibyte, perMember: 16 * mebibyte };
+/** Maximum unread bytes for which further requests are accepted, as multiples of the largest body (at least 1 MiB). */
+const shares = { perMember: 16, perTenant: 32, total: 64 };
+/** A member with fewer unread bytes may make requests although its tenant, or all members, have too many. */
+const alwaysFree = mebibyte;
 
-/**
- * Returns a function to call when a handler has sent its response. If too many bytes are unread, it closes the
- * connection of the response that has been unread for the longest time: of the same person, account or client network;
- * of the member of the tenant that holds the most bytes; or of such a member in the tenant that holds the most.
- */
-export function limitUnreadResponses({ queueRefusals }: Pick<Metrics, 'queueRefusals'>) {
-  const unread = new UnreadResponses();
-  return (request: IncomingMessage, response: HttpResponse): void => {
-    // Node counts a partly sent buffer as unsent.
-    const bytes = response.writableLength;
-    // A call of this process to itself is read at once, and another request waits for its result.
-    if (bytes < smallest || response.locals.hasSharedBody || isOwnCall(request)) return;
-    const claim = claimOf(response);
-    unread.add(claim, request, bytes);
-    response.once('close', () => unread.remove(claim, request));
-    for (let excess = unread.excess(claim); excess; excess = unread.excess(claim)) {
-      unread.remove(excess.claim, excess.request);
-      queueRefusals.inc({ queue: 'unread-responses', reason: 'full' });
-      excess.request.socket.destroy();
-    }
+export interface UnreadResponses {
+  /** Throws Problem `busy` if the person, account or client network of the request has too many unread bytes. */
+  refuse(request: IncomingMessage, response: HttpResponse): void;
+  /**
+   * Counts the unread bytes of a response. Call this function when a handler has sent it. Requests that ran at the same
+   * time may exceed the limit of `refuse`. If they reach twice that limit, this function closes the connections of the
+   * oldest responses: of the same member, or of the largest member of the tenant or of the largest tenant.
+   */
+  note(request: IncomingMessage, response: HttpResponse): void;
+}
+
+/** `bodyLimit` is the maximum size of a request body in bytes. The largest responses have about the same size. */
+export function limitUnreadResponses(
+  bodyLimit: number,
+  { queueRefusals }: Pick<Metrics, 'queueRefusals'>,
+): UnreadResponses {
+  const bodies = new UnreadBodies(Math.max(bodyLimit, mebibyte));
+  const count = () => queueRefusals.inc({ queue: 'unread-responses', reason: 'full' });
+  return {
+    refuse(request, response) {
+      if (bodies.bytes === 0 || isOwnCall(request) || !bodies.isFull(claimOf(response))) return;
+      count();
+      const detail = 'Too many bytes of responses to earlier requests have not been read.';
+      throw new Problem('busy', detail, { headers: { 'Retry-After': '5' } });
+    },
+    note(request, response) {
+      // Node counts a partly sent buffer as unsent.
+      const bytes = response.writableLength;
+      // A call of this process to itself is read at once, and another request waits for its result.
+      if (bytes < smallest || isOwnCall(request)) return;
+      const { sharedBody } = response.locals;
+      const claim = claimOf(response);
+      // Many people may read a shared body. It belongs to their tenant.
+      const body = bodies.add(sharedBody ?? response, sharedBody ? { ...claim, member: '' } : claim, bytes, request);
+      response.once('close', () => bodies.remove(body, request));
+      for (let excess = bodies.excess(body.claim); excess; excess = bodies.excess(body.claim)) {
+        count();
+        for (const reader of excess.readers) {
+          bodies.remove(excess, reader);
+          reader.socket.destroy();
+        }
+      }
+    },
   };
+}
+
+interface UnreadBody {
+  /** The body, if responses share it; else the response. */
+  key: object;
+  claim: Claim;
+  bytes: number;
+  readers: Set<IncomingMessage>;
 }
 
 interface Member {
   bytes: number;
-  /** The number of unread bytes by request, oldest first. */
-  requests: Map<IncomingMessage, number>;
+  /** Oldest first. */
+  bodies: Set<UnreadBody>;
 }
 
 interface Tenant {
@@ -46,51 +81,80 @@ interface Tenant {
   members: Map<string, Member>;
 }
 
-class UnreadResponses {
-  #bytes = 0;
+class UnreadBodies {
+  bytes = 0;
+  readonly #unit: number;
+  readonly #bodies = new Map<object, UnreadBody>();
   readonly #tenants = new Map<string, Tenant>();
 
-  add({ tenant, member }: Claim, request: IncomingMessage, bytes: number): void {
-    const ofTenant = this.#tenants.get(tenant) ?? { bytes: 0, members: new Map<string, Member>() };
-    const ofMember = ofTenant.members.get(member) ?? { bytes: 0, requests: new Map<IncomingMessage, number>() };
-    this.#tenants.set(tenant, ofTenant);
-    ofTenant.members.set(member, ofMember);
-    ofMember.requests.set(request, bytes);
-    for (const share of [ofTenant, ofMember]) share.bytes += bytes;
-    this.#bytes += bytes;
+  constructor(unit: number) {
+    this.#unit = unit;
   }
 
-  /** Does nothing if the request was removed before. */
-  remove({ tenant, member }: Claim, request: IncomingMessage): void {
+  add(key: object, claim: Claim, bytes: number, reader: IncomingMessage): UnreadBody {
+    const known = this.#bodies.get(key);
+    if (known) {
+      known.readers.add(reader);
+      return known;
+    }
+    const body: UnreadBody = { key, claim, bytes, readers: new Set([reader]) };
+    const tenant = this.#tenants.get(claim.tenant) ?? { bytes: 0, members: new Map<string, Member>() };
+    const member = tenant.members.get(claim.member) ?? { bytes: 0, bodies: new Set<UnreadBody>() };
+    this.#tenants.set(claim.tenant, tenant);
+    tenant.members.set(claim.member, member);
+    this.#bodies.set(key, body);
+    member.bodies.add(body);
+    for (const share of [this, tenant, member]) share.bytes += bytes;
+    return body;
+  }
+
+  /** Does nothing if the reader was removed before. */
+  remove(body: UnreadBody, reader: IncomingMessage): void {
+    if (!body.readers.delete(reader) || body.readers.size > 0) return;
+    const { tenant, member } = this.#of(body.claim);
+    if (!tenant || !member) return;
+    this.#bodies.delete(body.key);
+    member.bodies.delete(body);
+    for (const share of [this, tenant, member]) share.bytes -= body.bytes;
+    if (member.bodies.size === 0) tenant.members.delete(body.claim.member);
+    if (tenant.members.size === 0) this.#tenants.delete(body.claim.tenant);
+  }
+
+  isFull(claim: Claim): boolean {
+    const { tenant, member } = this.#of(claim);
+    if (!tenant || !member || member.bytes < alwaysFree) return false;
+    const { perMember, perTenant, total } = this.#most(1);
+    return member.bytes >= perMember || tenant.bytes >= perTenant || this.bytes >= total;
+  }
+
+  /** Returns a body to give up, or undefined if no limit is exceeded. `claim` is that of the latest body. */
+  excess(claim: Claim): UnreadBody | undefined {
+    const { tenant, member } = this.#of(claim);
+    const { perMember, perTenant, total } = this.#most(2);
+    // A single response is never given up for its own size.
+    if (member && member.bytes > perMember && member.bodies.size > 1) return oldest(member);
+    if (tenant && tenant.bytes > perTenant) return oldest(largest(tenant.members));
+    return this.bytes > total ? oldest(largest(largest(this.#tenants)?.members)) : undefined;
+  }
+
+  #of({ tenant, member }: Claim): { tenant: Tenant | undefined; member: Member | undefined } {
     const ofTenant = this.#tenants.get(tenant);
-    const ofMember = ofTenant?.members.get(member);
-    const bytes = ofMember?.requests.get(request);
-    if (!ofTenant || !ofMember || bytes === undefined) return;
-    ofMember.requests.delete(request);
-    for (const share of [ofTenant, ofMember]) share.bytes -= bytes;
-    this.#bytes -= bytes;
-    if (ofMember.requests.size === 0) ofTenant.members.delete(member);
-    if (ofTenant.members.size === 0) this.#tenants.delete(tenant);
+    return { tenant: ofTenant, member: ofTenant?.members.get(member) };
   }
 
-  /** Returns the request to end, or undefined if no limit is exceeded. `claim` is that of the latest response. */
-  excess(claim: Claim): { claim: Claim; request: IncomingMessage } | undefined {
-    const ofTenant = this.#tenants.get(claim.tenant);
-    if ((ofTenant?.members.get(claim.member)?.bytes ?? 0) > most.perMember) return this.#oldest(claim);
-    const isTenantOver = (ofTenant?.bytes ?? 0) > most.perTenant;
-    if (!isTenantOver && this.#bytes <= most.total) return undefined;
-    const tenant = isTenantOver ? claim.tenant : largest(this.#tenants);
-    return this.#oldest({ tenant, member: largest(this.#tenants.get(tenant)?.members) });
-  }
-
-  #oldest(claim: Claim): { claim: Claim; request: IncomingMessage } | undefined {
-    const [request] = this.#tenants.get(claim.tenant)?.members.get(claim.member)?.requests.keys() ?? [];
-    return request && { claim, request };
+  #most(factor: number): typeof shares {
+    const bytes = factor * this.#unit;
+    const { perMember, perTenant, total } = shares;
+    return { perMember: bytes * perMember, perTenant: bytes * perTenant, total: bytes * total };
   }
 }
 
-function largest(shares: ReadonlyMap<string, { bytes: number }> = new Map()): string {
-  let [found, mostBytes] = ['', 0];
-  for (const [key, { bytes }] of shares) if (bytes > mostBytes) [found, mostBytes] = [key, bytes];
+function oldest(member: Member | undefined): UnreadBody | undefined {
+  return member?.bodies.values().next().value;
+}
+
+function largest<S extends { bytes: number }>(shares: ReadonlyMap<string, S> = new Map()): S | undefined {
+  let found: S | undefined;
+  for (const share of shares.values()) if (!found || share.bytes > found.bytes) found = share;
   return found;
 }

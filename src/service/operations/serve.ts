@@ -7,6 +7,7 @@ import { createServer } from '../http/node-http.ts';
 import { ignoreAfterClose, limitBodies, readRestOfBodies } from '../http/slow-bodies.ts';
 import { serveUnreadable } from '../http/unreadable-requests.ts';
 import { isWebSocketHandshake, serveConnects, serveUpgrades } from '../http/upgrades.ts';
+import { limitPipelining } from '../limits/pipelined-requests.ts';
 import { within } from '../time-limit.ts';
 import { watchEventLoop } from './event-loop-watch.ts';
 import type { Logger } from './log.ts';
@@ -121,6 +122,7 @@ function createMainServer(options: ServeOptions): Server {
   const app = ignoreAfterClose(options.app);
   const server = options.mayUpgrade ? createProxyServer(app, options.mayUpgrade) : createServer(app);
   readRestOfBodies(server);
+  limitPipelining(server);
   server.timeout = options.longestSilence ?? usualSilence;
   return server;
 }

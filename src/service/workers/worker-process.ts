@@ -131,11 +131,11 @@ export class WorkerProcess<Q, A> {
   }
 
   /**
-   * Ends a child that has grown by four times the limit of its heap: that limit does not count buffers and native
+   * Ends a child that has grown by three times the limit of its heap: that limit does not count buffers and native
    * objects. Does nothing on systems other than Linux.
    */
   #endIfTooLarge(): void {
-    const largest = this.#startKb + 4 * this.#options.memoryMb * 1_024;
+    const largest = this.#startKb + 3 * this.#options.memoryMb * 1_024;
     if (residentKb(this.#child) > largest) this.#child.kill('SIGKILL');
   }
 

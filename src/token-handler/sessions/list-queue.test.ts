@@ -10,7 +10,7 @@ let started: string[];
 beforeEach(() => {
   vi.useFakeTimers();
   metrics = createMetrics();
-  queue = createListQueue(metrics);
+  queue = createListQueue({ metrics });
   started = [];
 });
 afterEach(() => void vi.useRealTimers());

@@ -3,13 +3,13 @@
 import { createFairQueue, type FairQueue } from '../../service/limits/fair-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 
-export function createListQueue({ queueRefusals }: Pick<Metrics, 'queueRefusals'>): FairQueue {
+export function createListQueue({ metrics }: { metrics: Pick<Metrics, 'queueRefusals'> }): FairQueue {
   return createFairQueue({
     slots: { total: 16, perTenant: 4, perMember: 2 },
     waiting: { total: 400, perTenant: 100, perMember: 10 },
     waitMs: 10_000,
     detail: 'Other lists of sessions are still running.',
     retryAfterSeconds: 5,
-    onRefused: (reason) => queueRefusals.inc({ queue: 'session-lists', reason }),
+    onRefused: (reason) => metrics.queueRefusals.inc({ queue: 'session-lists', reason }),
   });
 }

@@ -119,7 +119,7 @@ function claimOf(response: Response) {
 }
 
 export function listSessionsRoute(options: SessionRouteOptions): Route {
-  const queue = createListQueue(options.metrics);
+  const queue = createListQueue(options);
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
