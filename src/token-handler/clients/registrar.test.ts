@@ -320,6 +320,20 @@ describe('an update', () => {
     await expect.poll(async () => (await stored()).redirectUris).toEqual([other]);
     await expectWhole([other]);
   });
+
+  it('stores the new management token although a repeated update has found that the old token is lost', async () => {
+    // Refuses to store the new token, but not that the old token is lost.
+    await handler.rows(`
+      CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused by the test'; END $$;
+      CREATE TRIGGER refuse BEFORE UPDATE ON client_registrations
+        FOR EACH ROW WHEN (NEW.management = 'kept') EXECUTE FUNCTION refuse()`);
+    expect((await update(other)).status).toBe(500);
+    expect((await update(other)).status).toBe(409);
+    expect((await stored()).management).toBe('lost');
+    await repairDatabase();
+    await expect.poll(async () => (await stored()).management).toBe('kept');
+    await expectWhole([other]);
+  });
 });
 
 describe('a leftover', () => {

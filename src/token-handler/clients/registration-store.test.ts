@@ -359,12 +359,30 @@ describe('a change', () => {
     if (!present) throw new Error('nothing there');
     const changed = {
       ...{ clientSecret: 'new secret', redirectUris: [], registrationAccessToken: 'new token' },
-      ...{ registrationClientUri: 'https://access.example.org/new', management: 'lost' as const },
+      registrationClientUri: 'https://access.example.org/new',
     };
     await store.save({ ...present, ...changed });
     expect(await find()).toMatchObject({ ...changed, revision: present.revision + 1 });
     await store.save({ ...present, registrationAccessToken: 'another' });
     expect(await find()).toMatchObject(changed);
+  });
+
+  it('that is saved late brings back a token that the next change recorded as lost, and no other change', async () => {
+    await replace();
+    const { tenantId, clientId } = registration;
+    const record = (changes: Partial<StoredRegistration>) =>
+      store.change(tenantId, clientId, async (present) => {
+        if (!present) throw new Error('nothing there');
+        return { result: present, changed: { ...present, ...changes } };
+      });
+    const present = await record({ management: 'lost' });
+    await store.save({ ...present, registrationAccessToken: 'new token' });
+    const saved = { management: 'kept', registrationAccessToken: 'new token', revision: present.revision + 2 };
+    expect(await find()).toMatchObject(saved);
+    const next = await record({});
+    await record({ management: 'lost' });
+    await store.save({ ...next, registrationAccessToken: 'older token' });
+    expect(await find()).toMatchObject({ management: 'lost', registrationAccessToken: 'new token' });
   });
 
   it('that waits while the registration is replaced gets the new registration', async () => {

@@ -42,7 +42,10 @@ export interface RegistrationStore {
   discard(registration: Registration, attemptId: string, now: Date): Promise<void>;
   /** Locks the registration while `work` runs. If `work` returns a registration as `changed`, stores it. */
   change<T>(tenantId: string, clientId: string, work: ChangeWork<T>): Promise<T>;
-  /** Stores a change that `change` failed to commit. Does nothing if the registration has changed in the meantime. */
+  /**
+   * Stores a change that `change` failed to commit. Does nothing if the registration has changed since then, unless the
+   * only change is that the former token was recorded as lost.
+   */
   save(registration: StoredRegistration): Promise<void>;
 }
 
@@ -134,7 +137,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
         return result;
       }),
     async save(registration) {
-      await pool.query(claimOf(registration), saveSql, [asJson(keys, registration), 1]);
+      await pool.query(claimOf(registration), saveSql, [asJson(keys, registration), 1, true]);
     },
   };
 }
@@ -163,7 +166,7 @@ export async function saveRegistration(
   registration: StoredRegistration,
   step: 0 | 1,
 ): Promise<void> {
-  await client.query(saveSql, [asJson(keys, registration), step]);
+  await client.query(saveSql, [asJson(keys, registration), step, false]);
 }
 
 function open({ keys, log, metrics }: RegistrationStoreOptions, row: StoredRegistration): StoredRegistration {
@@ -239,11 +242,9 @@ WHERE NOT EXISTS (SELECT FROM client_registrations r
 const saveSql = `
 UPDATE client_registrations r SET client_secret = given.client_secret, redirect_uris = given.redirect_uris,
   registration_access_token = given.registration_access_token, registration_client_uri = given.registration_client_uri,
-  management = given.management,
-  revision = r.revision + $2
-FROM ${given}
+  management = given.management, revision = r.revision + $2 FROM ${given}
 WHERE r.tenant_id = given.tenant_id AND r.client_id = given.client_id AND r.oidc_client_id = given.oidc_client_id
-  AND r.revision = given.revision`;
+  AND (r.revision = given.revision OR ($3 AND r.management = 'lost' AND r.revision = given.revision + 1))`;
 
 const eventSql =
   'INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES ($1, $2, $3, $4, $5, $5)';
