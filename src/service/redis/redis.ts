@@ -42,7 +42,8 @@ export interface Redis {
     readonly toldUntil: number;
     reads: RedisReads;
     /**
-     * Calls `listener` with each changed key, or with null if any key may have changed. Returns a function that
+     * Calls `listener` with each changed key, or with null if any key may have changed. Also calls it with null
+     * whenever Redis becomes unreachable or reachable, even if `isLive` is never true. Returns a function that
      * unsubscribes.
      */
     onInvalid(listener: (key: string | null) => void): () => void;
@@ -77,6 +78,8 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   // Only the main connection decides whether Redis is up. The connection of tracked reads would log each outage a
   // second time.
   const watch: ConnectionWatch = openConnection(main, recorders, (status, error) => {
+    // Without client tracking, only this connection reports outages.
+    tell(null);
     if (status !== 'up') state.down(status, { err: error });
     else {
       state.up();

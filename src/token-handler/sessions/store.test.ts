@@ -20,13 +20,16 @@ const keys = createKeyRing(`one:${Buffer.alloc(32, 7).toString('base64')}`);
 let server: TestRedis;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startTestRedis();
-  redis = createRedis({
-    settings: { topology: { kind: 'server', url: server.url } },
+const connect = ({ url }: TestRedis) =>
+  createRedis({
+    settings: { topology: { kind: 'server', url } },
     log: pino({ level: 'silent' }),
     metrics: createMetrics(),
   });
+
+beforeAll(async () => {
+  server = await startTestRedis();
+  redis = connect(server);
   while (!redis.tracked.isLive) await delay(10);
 });
 afterAll(async () => {
@@ -68,20 +71,23 @@ it('a store passes on whether, and until when, Redis has reported all changes', 
   expect(tokens.trackedUntil).toBeGreaterThan(0);
 });
 
+/** Starts a session whose refresh attempt has written no heartbeat for 6 s. */
+async function silentAttempt({ tokens }: SessionStore, { command }: TestRedis, name: string): Promise<string> {
+  const handle = handleOf(name);
+  await tokens.start(handle, { sealed: 'set 1', limit: Date.now() + hour }, Date.now());
+  await tokens.claim(handle, 1, 'intent');
+  await command('HINCRBY', `{sess:${handle}}:tokens`, 'since', '-6000');
+  await command('DEL', `{sess:${handle}}:alive`);
+  return handle;
+}
+
 it('after a lost connection, an attempt has 3 s to show its life before its session ends', async () => {
   const listeners: ((key: string | null) => void)[] = [];
   const { reads } = redis.tracked;
   const tracked = { reads, isLive: true, toldUntil: 0, onInvalid: listeners.push.bind(listeners) };
-  const { tokens } = createRedisStore(Object.assign(Object.create(redis), { tracked }) as Redis, limits);
-  const silence = async (name: string) => {
-    const handle = handleOf(name);
-    await tokens.start(handle, { sealed: 'set 1', limit: Date.now() + hour }, Date.now());
-    await tokens.claim(handle, 1, 'intent');
-    await server.command('HINCRBY', `{sess:${handle}}:tokens`, 'since', '-6000');
-    await server.command('DEL', `{sess:${handle}}:alive`);
-    return handle;
-  };
-  const [first, second] = [await silence('first'), await silence('second')];
+  const store = createRedisStore(Object.assign(Object.create(redis), { tracked }) as Redis, limits);
+  const { tokens } = store;
+  const [first, second] = [await silentAttempt(store, server, 'first'), await silentAttempt(store, server, 'second')];
   for (const listener of listeners) listener('the key of a change');
   expect(await tokens.abandon(first, 'intent')).toBe(true);
   const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
@@ -90,6 +96,35 @@ it('after a lost connection, an attempt has 3 s to show its life before its sess
   clock.mockReturnValue(3_999);
   expect(await tokens.abandon(second, 'intent')).toBe(false);
   clock.mockReturnValue(4_000);
+  expect(await tokens.abandon(second, 'intent')).toBe(true);
+});
+
+it('after an outage of a Redis without client tracking, an attempt has 3 s to show its life too', async () => {
+  const untracked = await startTestRedis({
+    args: ['--user', 'default', 'on', 'nopass', '~*', '+@all', '-client|tracking'],
+  });
+  onTestFinished(() => untracked.close());
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
+  onTestFinished(() => clock.mockRestore());
+  const connection = connect(untracked);
+  onTestFinished(() => connection.close());
+  const store = createRedisStore(connection, limits);
+  const { tokens } = store;
+  const untilReachable = async (wanted: boolean) => {
+    while ((await connection.isReachable()) !== wanted) await delay(10);
+  };
+  await untilReachable(true);
+  clock.mockReturnValue(10_000);
+  const first = await silentAttempt(store, untracked, 'first');
+  const second = await silentAttempt(store, untracked, 'second');
+  expect(await tokens.abandon(first, 'intent')).toBe(true);
+  untracked.pause();
+  await untilReachable(false);
+  untracked.resume();
+  await untilReachable(true);
+  clock.mockReturnValue(12_999);
+  expect(await tokens.abandon(second, 'intent')).toBe(false);
+  clock.mockReturnValue(16_000);
   expect(await tokens.abandon(second, 'intent')).toBe(true);
 });
 
