@@ -3,6 +3,7 @@
 import type { TaskList } from 'graphile-worker';
 import type { Clock } from '../service/clock.ts';
 import { createFairQueue } from '../service/limits/fair-queue.ts';
+import type { Logger } from '../service/operations/log.ts';
 import { runIn, startRoot } from '../service/tracing/tracing.ts';
 import type { EventStore } from './events/store.ts';
 import { deliverPayload, routeEventPayload } from './job-payload.ts';
@@ -17,7 +18,10 @@ const settledEventMemory = 60_000;
 
 export interface PlatformJobs {
   tasks: TaskList;
-  upkeep(): Promise<void>;
+  /**
+   * Runs the cleanup. A step that fails is logged, and does not prevent the others. Stops early if `signal` is aborted.
+   */
+  upkeep(signal: AbortSignal): Promise<void>;
 }
 
 export function createPlatformJobs(options: {
@@ -26,10 +30,11 @@ export function createPlatformJobs(options: {
   events: Pick<EventStore, 'forgetKeys' | 'findHead' | 'postpone'>;
   deliveries: Pick<DeliveryStore, 'forgetEvents' | 'postpone'>;
   clock: Clock;
+  log: Logger;
   /** Maximum number of jobs of one tenant that run at the same time. */
   perTenant: number;
 }): PlatformJobs {
-  const { jobs, quarantine, events, deliveries, clock } = options;
+  const { jobs, quarantine, events, deliveries, clock, log } = options;
   const inShare = createShare(events, options.perTenant);
   return {
     tasks: {
@@ -52,11 +57,15 @@ export function createPlatformJobs(options: {
         );
       },
     },
-    async upkeep() {
+    async upkeep(signal) {
       const now = clock().getTime();
-      await events.forgetKeys(new Date(now - keyMemory));
-      await deliveries.forgetEvents(new Date(now - settledEventMemory));
-      await quarantine.upkeep();
+      const steps = {
+        'event-keys': () => events.forgetKeys(new Date(now - keyMemory), signal),
+        events: () => deliveries.forgetEvents(new Date(now - settledEventMemory), signal),
+        quarantine: () => quarantine.upkeep(),
+      };
+      for (const [step, run] of Object.entries(steps))
+        await run().catch((error: unknown) => log.warn({ err: error, step }, 'job upkeep failed'));
     },
   };
 }

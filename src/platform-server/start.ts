@@ -148,7 +148,7 @@ function createJobs(base: Base): PlatformJobs {
   };
   const jobs = base.behaviour.jobs(options, createDeliveryJobs(options));
   return createPlatformJobs({
-    ...{ jobs, quarantine: createJobQuarantine({ pool, clock, log }), events, deliveries, clock },
+    ...{ jobs, quarantine: createJobQuarantine({ pool, clock, log }), events, deliveries, clock, log },
     perTenant: Math.max(1, base.config.WORKER_CONCURRENCY - 1),
   });
 }

@@ -90,6 +90,23 @@ describe('the job worker', () => {
     expect(runs).toBe(1);
   });
 
+  it('keeps its jobs while its cleanup takes long', async () => {
+    const [began, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const upkeep = () => {
+      began.resolve();
+      return ended.promise;
+    };
+    const worker = await startWorker({ pool, tasks: {}, log, concurrency: 1, staleAfter: 300, upkeep });
+    onTestFinished(() => worker.close());
+    onTestFinished(() => ended.resolve());
+    await began.promise;
+    // Another process frees the locks of a process whose heartbeats are missing.
+    const seen = async () =>
+      (await pool.query<{ seen: Date }>('SELECT max(seen) AS seen FROM worker_pools')).rows[0]?.seen.getTime();
+    const before = (await seen()) ?? 0;
+    await expect.poll(seen).toBeGreaterThan(before + 1_000);
+  });
+
   it('runs a job that Postgres has locked for it although the response was lost, and warns once', async () => {
     let runs = 0;
     const { promise: released, resolve: release } = Promise.withResolvers<void>();

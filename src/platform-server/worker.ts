@@ -19,15 +19,15 @@ import { longestStop, within } from '../service/time-limit.ts';
 import { createJobConnections } from './job-connections.ts';
 
 export interface WorkerOptions {
-  /** A pool that only jobs use, with at least `concurrency` + 2 connections. */
+  /** A pool that only jobs use, with at least `concurrency` + 3 connections. */
   pool: pg.Pool;
   tasks: TaskList;
   log: Logger;
   concurrency: number;
   /** Milliseconds without a heartbeat after which a process counts as dead. */
   staleAfter: number;
-  /** Maintenance that the worker runs about once a minute. */
-  upkeep(): Promise<void>;
+  /** Maintenance that the worker runs about once a minute. `signal` is aborted when the worker stops. */
+  upkeep(signal: AbortSignal): Promise<void>;
 }
 
 export interface JobWorker {
@@ -96,16 +96,15 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
           runner?.stop().catch(() => undefined);
         }
         if (beat % 12 === 0) await hastenRetries(pool);
-        if (beat % 12 === 0) await options.upkeep();
       } catch (error) {
         log.warn({ err: error }, 'job upkeep failed');
       }
-      await rest(Math.min(5_000, options.staleAfter / 3), stopping.signal);
+      await rest(beatInterval(options), stopping.signal);
     }
   }
 
   runner = await start();
-  const running = Promise.all([keepRunning(), keepUp()]);
+  const running = Promise.all([keepRunning(), keepUp(), maintain(options, stopping.signal)]);
   return {
     async close() {
       stopping.abort();
@@ -117,6 +116,17 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
       await forgetPools(pool, [...alive]).catch(() => undefined);
     },
   };
+}
+
+/** Milliseconds between two heartbeats. */
+const beatInterval = ({ staleAfter }: WorkerOptions) => Math.min(5_000, staleAfter / 3);
+
+/** Runs the maintenance again and again. The heartbeats do not wait for it. */
+async function maintain(options: WorkerOptions, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await options.upkeep(signal).catch((error) => options.log.warn({ err: error }, 'job upkeep failed'));
+    await rest(12 * beatInterval(options), signal);
+  }
 }
 
 /**

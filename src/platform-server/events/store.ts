@@ -1,6 +1,7 @@
 // Stores accepted events in Postgres. An event and the job that routes it are committed together.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
+import { deleteOldRows } from '../batches.ts';
 import { jobSql } from '../job-payload.ts';
 import { type EventHead, idempotencyKey, type NewEvent, type StoredEvent } from './event.ts';
 
@@ -93,10 +94,9 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
       await database.query('DELETE FROM events WHERE sequence = $1', [sequence]);
     },
 
-    /** Deletes idempotency keys that were accepted before `limit`. */
-    async forgetKeys(limit: Date): Promise<void> {
-      await database.query('DELETE FROM event_keys WHERE accepted < $1', [limit]);
-    },
+    /** Deletes idempotency keys that were accepted before `limit`. Stops early if `signal` is aborted. */
+    forgetKeys: (limit: Date, signal: AbortSignal): Promise<void> =>
+      deleteOldRows(database, { table: 'event_keys', column: 'accepted' }, limit, signal),
 
     /** Returns the number of events that are neither routed nor in quarantine, and the time of the oldest one. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {

@@ -2,6 +2,7 @@
 // subscriber. Rows and jobs contain no addresses and no texts of notices.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
+import { deleteOldRows } from '../batches.ts';
 import { jobSql } from '../job-payload.ts';
 
 export interface Delivery {
@@ -123,12 +124,10 @@ export function createDeliveryStore(database: Queryable) {
       ]);
     },
 
-    /** Deletes events that were routed before `limit` and have no deliveries. */
-    async forgetEvents(limit: Date): Promise<void> {
-      await database.query(
-        `DELETE FROM events e WHERE routed < $1 AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.sequence)`,
-        [limit],
-      );
+    /** Deletes events that were routed before `limit` and have no deliveries. Stops early if `signal` is aborted. */
+    async forgetEvents(limit: Date, signal: AbortSignal): Promise<void> {
+      const unless = 'EXISTS (SELECT FROM deliveries d WHERE d.event = t.sequence)';
+      await deleteOldRows(database, { table: 'events', column: 'routed', unless }, limit, signal);
     },
 
     /** Returns the number of pending deliveries, and the time of the oldest one. */

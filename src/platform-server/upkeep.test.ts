@@ -1,0 +1,109 @@
+// Tests the cleanup of the platform server, with the stores that it uses and a real Postgres.
+import type pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
+import { createMetrics } from '../service/operations/metrics.ts';
+import { createPool } from '../service/postgres/postgres.ts';
+import { createEventStore } from './events/store.ts';
+import { createPlatformJobs } from './jobs.ts';
+import { createDeliveryStore } from './notifications/deliveries-store.ts';
+import { createJobQuarantine } from './notifications/job-quarantine.ts';
+import { migrationsDirectory } from './start.ts';
+import { migrateJobs } from './worker.ts';
+
+const tables = ['event_keys', 'events', 'quarantine'] as const;
+let database: TestDatabase;
+let pool: pg.Pool;
+let log: CapturedLog;
+
+beforeAll(async () => {
+  database = await createTestDatabase(migrationsDirectory);
+  pool = createPool({ url: database.url, size: 2, log: captureLog().log, metrics: createMetrics() });
+  await migrateJobs(pool, captureLog().log);
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+beforeEach(async () => {
+  log = captureLog();
+  await pool.query(`TRUNCATE ${tables.join(', ')} CASCADE`);
+});
+afterEach(() => pool.query('DROP FUNCTION IF EXISTS refuse() CASCADE'));
+
+const clock = () => new Date();
+const nothing = async () => undefined;
+function upkeep(signal = new AbortController().signal): Promise<void> {
+  return createPlatformJobs({
+    jobs: { routeEvent: nothing, deliver: nothing },
+    quarantine: createJobQuarantine({ pool, clock, log: log.log }),
+    events: createEventStore(pool),
+    deliveries: createDeliveryStore(pool),
+    ...{ clock, log: log.log, perTenant: 1 },
+  }).upkeep(signal);
+}
+
+/** Adds rows to each table that the cleanup removes, and one row to each table that it keeps. */
+async function fill(rows: number): Promise<void> {
+  await pool.query(
+    `INSERT INTO event_keys (tenant, namespace, key, accepted)
+     SELECT 't', 'n', 'old ' || n, now() - interval '31 days' FROM generate_series(1, ${rows}) n
+     UNION ALL SELECT 't', 'n', 'new', now() - interval '29 days'`,
+  );
+  await pool.query(
+    `INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted, routed)
+     SELECT gen_random_uuid(), 't', 'n', 'e', now(), '{}'::jsonb, '{}'::json, now(), now() - interval '1 day'
+       FROM generate_series(1, ${rows}) n
+     UNION ALL SELECT gen_random_uuid(), 't', 'n', 'e', now(), '{}', '{}', now(), now()`,
+  );
+  await pool.query(
+    `INSERT INTO quarantine (kind, item, about, reason, detail, first_seen, last_tried, attempts, version)
+     SELECT 'event', '-1', '{}', 'rendering-failed', 'x', now(), now(), 1, '0'`,
+  );
+}
+
+const left = async () => {
+  const counts = tables.map((table) => `(SELECT count(*)::int FROM ${table}) AS ${table}`);
+  return (await pool.query(`SELECT ${counts.join(', ')}`)).rows[0];
+};
+
+/** Makes each statement fail that deletes more than `most` rows of the table. */
+async function refuseDeletions(table: string, most: number): Promise<void> {
+  await pool.query(`
+    CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF (SELECT count(*) FROM removed) > TG_ARGV[0]::int THEN RAISE 'refused by the test'; END IF;
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER refuse AFTER DELETE ON ${table} REFERENCING OLD TABLE AS removed
+      FOR EACH STATEMENT EXECUTE FUNCTION refuse(${most})`);
+}
+
+describe('the cleanup', () => {
+  it('removes everything that has piled up, without a statement that removes very many rows', async () => {
+    await fill(20_001);
+    for (const table of ['event_keys', 'events']) await refuseDeletions(table, 10_000);
+    await upkeep();
+    expect(log.lines()).toEqual([]);
+    expect(await left()).toEqual({ event_keys: 1, events: 1, quarantine: 0 });
+  });
+
+  it.each<[string, (typeof tables)[number], string]>([
+    ['idempotency keys', 'event_keys', 'event-keys'],
+    ['events', 'events', 'events'],
+    ['quarantine entries', 'quarantine', 'quarantine'],
+  ])('removes other rows although %s cannot be removed, which is logged', async (_what, table, step) => {
+    await fill(1);
+    const before = await left();
+    await refuseDeletions(table, 0);
+    await upkeep();
+    expect(log.lines()).toMatchObject([{ level: 'warn', msg: 'job upkeep failed', step }]);
+    expect(await left()).toEqual({ event_keys: 1, events: 1, quarantine: 0, [table]: before[table] });
+  });
+
+  it('removes no further rows once the process stops', async () => {
+    await fill(1);
+    await upkeep(AbortSignal.abort());
+    expect(await left()).toMatchObject({ event_keys: 2, events: 2 });
+  });
+});
