@@ -29,8 +29,12 @@ export interface LastSave {
   now: Date;
 }
 
-/** Thrown to roll back the transaction that counts. The message is the name of the reached limit. */
-class LimitReached extends Error {}
+/** The names of the limits that were already reached, and of those towards which the statement has counted. */
+interface CountResult {
+  spent: string[];
+  counted: string[];
+}
+
 /** Thrown to roll back the transaction that reserves a code. */
 class CodeTaken extends Error {}
 
@@ -48,22 +52,23 @@ const removeOld = (table: string, column: string, before: string) => `
 DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM ${table} WHERE ${column} < ${before} LIMIT ${removedAtOnce} FOR UPDATE SKIP LOCKED))`;
 
-// Counts the amounts towards all limits, unless one of them would be exceeded. Rows are locked in a fixed order, so
-// that concurrent requests do not deadlock.
+// Counts the amounts towards all limits, unless one of them would be exceeded when the statement begins. Skips a limit
+// that a concurrent request has reached since then. Rows are locked in a fixed order, so that concurrent requests do
+// not deadlock.
 const countSql = `
 WITH wanted AS (
   SELECT * FROM unnest($1::text[], $2::bytea[], $3::int[], $4::int[]) AS w (name, key, most, amount)
 ), spent AS (
-  SELECT w.name FROM wanted w JOIN apply_counts c ON c.name = w.name AND c.key = w.key AND c.window_start = $5
-  WHERE c.used + w.amount > w.most
+  SELECT w.name FROM wanted w LEFT JOIN apply_counts c ON c.name = w.name AND c.key = w.key AND c.window_start = $5
+  WHERE coalesce(c.used, 0) + w.amount > w.most
 ), counted AS (
   INSERT INTO apply_counts AS c (name, key, window_start, used)
   SELECT name, key, $5, amount FROM wanted WHERE NOT EXISTS (SELECT FROM spent) ORDER BY name, key
   ON CONFLICT (name, key, window_start) DO UPDATE SET used = c.used + excluded.used
-  RETURNING c.name, c.used
+  WHERE c.used + excluded.used <= (SELECT w.most FROM wanted w WHERE w.name = c.name AND w.key = c.key)
+  RETURNING c.name
 ), removed AS (${removeOld('apply_counts', 'window_start', '$5::timestamptz')})
-SELECT name FROM spent
-UNION ALL SELECT c.name FROM counted c JOIN wanted w ON w.name = c.name WHERE c.used > w.most`;
+SELECT ARRAY(SELECT name FROM spent) AS spent, ARRAY(SELECT name FROM counted) AS counted`;
 
 const uncountSql = `
 WITH counted AS (
@@ -100,6 +105,12 @@ const columnsOf = (limits: readonly Limit[], ...names: (keyof Limit)[]) =>
 export function createApplyStore(pool: SharedPool) {
   const claimOf = (tenant: string, member: string) => ({ tenant, member });
 
+  /** Takes back a count, for what was not created. */
+  async function uncount(tenantId: string, limits: readonly Limit[], start: Date): Promise<void> {
+    const values = [...columnsOf(limits, 'name', 'key', 'amount'), start];
+    await pool.query(claimOf(tenantId, 'apply'), uncountSql, values);
+  }
+
   return {
     /**
      * Counts towards all limits, or towards none if one of them would be exceeded. Returns the name of the first limit
@@ -107,27 +118,18 @@ export function createApplyStore(pool: SharedPool) {
      */
     async count(tenantId: string, limits: readonly Limit[], start: Date): Promise<string | undefined> {
       const values = [...columnsOf(limits, 'name', 'key', 'most', 'amount'), start];
-      try {
-        await pool.transaction(claimOf(tenantId, 'apply'), async (client) => {
-          const { rows } = await client.query<{ name: string }>(countSql, values);
-          // A concurrent request may have reached a limit after this statement began. The statement has then counted
-          // beyond the limit, and the error LimitReached rolls that count back. Otherwise, one person's
-          // refused requests would use up the limits that all applicants share.
-          const reached = limits.find(({ name }) => rows.some((row) => row.name === name));
-          if (reached) throw new LimitReached(reached.name);
-        });
-        return undefined;
-      } catch (error) {
-        if (error instanceof LimitReached) return error.message;
-        throw error;
-      }
+      // The statement is its own transaction, because all tenants share some of the rows. In a longer transaction, a
+      // pod that stalls between two statements would keep these rows locked, and nobody could create drafts.
+      const { rows } = await pool.query<CountResult>(claimOf(tenantId, 'apply'), countSql, values);
+      const { spent = [], counted = [] } = rows[0] ?? {};
+      const reached = limits.find(({ name }) => (spent.length > 0 ? spent.includes(name) : !counted.includes(name)));
+      // Otherwise, one person's refused requests would use up the limits that all applicants share.
+      const taken = limits.filter(({ name }) => counted.includes(name));
+      if (reached && taken.length > 0) await uncount(tenantId, taken, start);
+      return reached?.name;
     },
 
-    /** Takes back a count, for what was not created. */
-    async uncount(tenantId: string, limits: readonly Limit[], start: Date): Promise<void> {
-      const values = [...columnsOf(limits, 'name', 'key', 'amount'), start];
-      await pool.query(claimOf(tenantId, 'apply'), uncountSql, values);
-    },
+    uncount,
 
     /**
      * Reserves a code for a browser. If `isAccepted` is true, the code can no longer be released. Returns false if
