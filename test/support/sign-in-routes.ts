@@ -1,10 +1,12 @@
 // The routes for sign-in and its callback with scripted modules: a test sets what each module returns, and reads what
-// it was called with. Attempts and their cookies are real, and a map replaces the store.
+// it was called with. Attempts and their cookies are real, and so are the marks of used attempts, in memory.
 import { createKeyRing } from '../../src/service/keys/key-ring.ts';
 import type { Client } from '../../src/token-handler/clients/client.ts';
 import type { Registration } from '../../src/token-handler/clients/registration.ts';
 import type { SignInFacts } from '../../src/token-handler/pages/catalogue.ts';
+import { createMemoryStore } from '../../src/token-handler/sessions/memory-store.ts';
 import type { Landing } from '../../src/token-handler/sessions/records.ts';
+import type { Marks } from '../../src/token-handler/sessions/store.ts';
 import { createAttemptCookies } from '../../src/token-handler/sign-in/attempt-cookies.ts';
 import { createAttempts } from '../../src/token-handler/sign-in/attempts.ts';
 import type { RelyingParty } from '../../src/token-handler/sign-in/relying-party.ts';
@@ -44,6 +46,8 @@ export interface SignInRoutes {
   calls: Calls;
   /** The session of the browser at the next requests. */
   session: { signedIn?: { clientId: string; handle: string }; landings?: Landing[] };
+  /** The marks of used attempts. */
+  marks: Marks;
   /** The time of the routes' clock, in milliseconds since 1970. */
   now: number;
   app: ListeningApp;
@@ -65,16 +69,13 @@ const guard = (calls: Calls, name: string) => ({ name, check: () => void calls.g
 function scriptedOptions(world: SignInRoutes, calls: Calls): SignInOptions {
   const keys = createKeyRing(`one:${Buffer.alloc(32, 1).toString('base64')}`);
   const clock = () => new Date(world.now);
-  const marks = new Set<string>();
-  const attempts = createAttempts({
-    ...{ keys, clock },
-    marks: {
-      async claim(mark, forMilliseconds) {
-        calls.claimed.push([mark, forMilliseconds]);
-        return marks.size < marks.add(mark).size;
-      },
-    },
-  });
+  world.marks = createMemoryStore({ idle: 3_600_000, clock }).marks;
+  const { claim } = world.marks;
+  world.marks.claim = (mark, value, forMilliseconds) => {
+    calls.claimed.push([mark, forMilliseconds]);
+    return claim(mark, value, forMilliseconds);
+  };
+  const attempts = createAttempts({ keys, clock, marks: world.marks });
   const { begin } = attempts;
   attempts.begin = (signIn) => {
     calls.begun.push(signIn);

@@ -332,10 +332,10 @@ describe('a mark in memory', () => {
   });
 
   it('is claimed by one caller until its time is over', async () => {
-    expect(await store.marks.claim('mark', 100)).toBe(true);
+    expect(await store.marks.claim('mark', 1, 100)).toBe(true);
     at(99);
-    expect(await store.marks.claim('mark', 100)).toBe(false);
+    expect(await store.marks.claim('mark', 2, 100)).toBe(false);
     at(101);
-    expect(await store.marks.claim('mark', 100)).toBe(true);
+    expect(await store.marks.claim('mark', 3, 100)).toBe(true);
   });
 });

@@ -180,10 +180,13 @@ function createMarks(now: () => number): Marks {
       if ((marks.get(name) ?? Number.NEGATIVE_INFINITY) < value) marks.keep(name, value, now() + milliseconds);
     },
     value: async (name) => marks.get(name),
-    async claim(name, milliseconds) {
+    async claim(name, value, milliseconds) {
       if (marks.has(name)) return false;
-      marks.keep(name, 1, now() + milliseconds);
+      marks.keep(name, value, now() + milliseconds);
       return true;
+    },
+    async remove(name, value) {
+      if (marks.get(name) === value) marks.delete(name);
     },
   };
 }

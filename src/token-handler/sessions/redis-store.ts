@@ -28,7 +28,11 @@ export function createRedisStore(redis: Redis, { idle }: { idle: number }): Sess
         const text = await redis.commands.get(markKey(name));
         return text === null ? undefined : Number(text);
       },
-      claim: async (name, milliseconds) => (await redis.run(markScript, [markKey(name)], [milliseconds])) === 1,
+      claim: async (name, value, milliseconds) =>
+        (await redis.run(markScript, [markKey(name)], [value, milliseconds])) === 1,
+      async remove(name, value) {
+        await redis.run(unmarkScript, [markKey(name)], [value]);
+      },
     },
   };
 }
@@ -210,6 +214,11 @@ local value = redis.call('GET', KEYS[1])
 if not value or tonumber(value) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return 1`);
 
-/** Creates a mark. Returns 0 if the mark already exists. KEYS: mark. ARGV: lifetime in milliseconds. */
+/** Creates a mark. Returns 0 if the mark already exists. KEYS: mark. ARGV: value, lifetime in ms. */
 const markScript = defineScript(`
-return redis.call('SET', KEYS[1], 1, 'PX', ARGV[1], 'NX') and 1 or 0`);
+return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') and 1 or 0`);
+
+/** Removes a mark if it has this value. KEYS: mark. ARGV: value. */
+const unmarkScript = defineScript(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1`);

@@ -450,10 +450,22 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
 
     it('gives a mark to one of many callers, until it expires', async () => {
       const name = `claimed mark ${serial}`;
-      const claims = await Promise.all(Array.from({ length: 5 }, () => store.marks.claim(name, 2_000)));
+      const claims = await Promise.all(Array.from({ length: 5 }, (_, value) => store.marks.claim(name, value, 2_000)));
       expect(claims.filter((isFirst) => isFirst)).toHaveLength(1);
-      await expect.poll(() => store.marks.claim(name, 60_000), { interval: 50 }).toBe(true);
-      expect(await store.marks.claim(name, 60_000)).toBe(false);
+      await expect.poll(() => store.marks.claim(name, 1, 60_000), { interval: 50 }).toBe(true);
+      expect(await store.marks.claim(name, 1, 60_000)).toBe(false);
+      expect(await store.marks.value(name)).toBe(1);
+    });
+
+    it('removes a mark only for the caller that knows its value', async () => {
+      const name = `mark ${serial}`;
+      const value = 2 ** 48 - 2;
+      expect(await store.marks.claim(name, value, 60_000)).toBe(true);
+      await store.marks.remove(name, value - 1);
+      expect(await store.marks.claim(name, 1, 60_000)).toBe(false);
+      await store.marks.remove(name, value);
+      await store.marks.remove(name, value);
+      expect(await store.marks.value(name)).toBeUndefined();
     });
   });
 });

@@ -98,8 +98,10 @@ export interface Marks {
   /** Stores the value for `milliseconds`. Does nothing if an equal or greater value is already stored. */
   raise(name: string, value: number, milliseconds: number): Promise<void>;
   value(name: string): Promise<number | undefined>;
-  /** Creates the mark if it does not exist. Returns true if this call has created it. */
-  claim(name: string, milliseconds: number): Promise<boolean>;
+  /** Creates the mark with this value if it does not exist. Returns true if this call has created it. */
+  claim(name: string, value: number, milliseconds: number): Promise<boolean>;
+  /** Removes the mark if it has this value. */
+  remove(name: string, value: number): Promise<void>;
 }
 
 export interface SessionStore {

@@ -3,8 +3,10 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { Problem } from '../../service/http/problem.ts';
 import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { createMemoryStore } from '../sessions/memory-store.ts';
+import type { Marks } from '../sessions/store.ts';
 import { createAttemptCookies } from './attempt-cookies.ts';
 import {
   type Attempt,
@@ -18,11 +20,13 @@ import {
 const keys = createKeyRing(`one:${Buffer.alloc(32, 1).toString('base64')}`);
 const hour = 3_600_000;
 let now: number;
+let marks: Marks;
 let attempts: Attempts;
 beforeEach(() => {
   now = 1_800_000_000_000;
   const clock = () => new Date(now);
-  attempts = createAttempts({ keys, clock, marks: createMemoryStore({ idle: hour, clock }).marks });
+  marks = createMemoryStore({ idle: hour, clock }).marks;
+  attempts = createAttempts({ keys, clock, marks });
 });
 
 const callbackUrl = 'https://app.example.org/token-handler/clients/web/callback';
@@ -108,6 +112,26 @@ describe('an attempt to sign in', () => {
     expect(await attempts.claim(attempt)).toBe(false);
     now += 1;
     expect(await attempts.claim({ ...attempt, begun: now })).toBe(true);
+  });
+
+  it('can be completed although the response of the store was lost, also if the store is away a little longer', async () => {
+    const { id, sealed } = attempts.begin(signIn);
+    const attempt = attempts.open(id, sealed) as Attempt;
+    const { claim, remove } = marks;
+    const away = () => Promise.reject(new Problem('unavailable', 'The store cannot be reached.'));
+    const stores = async (...given: Parameters<typeof claim>) => {
+      await claim(...given);
+      return away();
+    };
+    Object.assign(marks, { claim: stores, remove: away });
+    await expect(attempts.claim(attempt)).rejects.toMatchObject({ slug: 'unavailable' });
+    Object.assign(marks, { claim, remove });
+    await expect.poll(() => attempts.claim(attempt)).toBe(true);
+    // The mark now belongs to another request, which completes the attempt.
+    Object.assign(marks, { claim: away });
+    await expect(attempts.claim(attempt)).rejects.toMatchObject({ slug: 'unavailable' });
+    Object.assign(marks, { claim });
+    expect(await attempts.claim(attempt)).toBe(false);
   });
 
   it('that does not fit into a cookie is refused, and the error names the longer address', () => {

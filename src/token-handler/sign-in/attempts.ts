@@ -1,11 +1,12 @@
 // Begins attempts to sign in, and reads them from cookies. Each attempt has its own encrypted cookie, which contains
 // everything that the callback needs. The session store therefore keeps nothing about a browser that has not signed in,
 // except for marks of used attempts.
-import { hash } from 'node:crypto';
+import { hash, randomInt } from 'node:crypto';
 import * as oidc from 'openid-client';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest } from '../../service/http/problem.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
+import { retryUntilDone } from '../../service/retry.ts';
 import type { Marks } from '../sessions/store.ts';
 
 /** Milliseconds that an attempt to sign in may take. */
@@ -75,10 +76,12 @@ export interface Begun extends AttemptSecrets {
 
 export type Attempts = ReturnType<typeof createAttempts>;
 
+type UsedMarks = Pick<Marks, 'claim' | 'remove'>;
+
 export interface AttemptsOptions {
   keys: KeyRing;
   clock: Clock;
-  marks: Pick<Marks, 'claim'>;
+  marks: UsedMarks;
 }
 
 /**
@@ -129,11 +132,37 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
         ...secretsOf(sealed),
       };
     },
-    /** Returns true only for the first call for an attempt. Marks the attempt as used until it is certainly late. */
-    claim({ id, begun }: Attempt): Promise<boolean> {
-      return marks.claim(`attempt:${id}`, begun + lifetime - clock().getTime() + clockSkew);
+    /**
+     * Returns true only for the first call for an attempt. Marks the attempt as used until it is certainly late. If the
+     * store fails, the attempt can still be claimed.
+     */
+    async claim({ id, begun }: Attempt): Promise<boolean> {
+      const [name, value] = [`attempt:${id}`, randomInt(2 ** 48 - 1)];
+      try {
+        return await marks.claim(name, value, begun + lifetime - clock().getTime() + clockSkew);
+      } catch (error) {
+        removeLater(marks, name, value);
+        throw error;
+      }
     },
   };
+}
+
+/**
+ * Milliseconds for which the removal of a mark is retried. After that, the person has probably started another sign-in.
+ */
+const longestRemoval = 60_000;
+
+/**
+ * Removes a mark in the background. The store may have stored the mark although its response was lost. The value
+ * ensures that the mark of another request, which completes the attempt, stays.
+ */
+function removeLater(marks: UsedMarks, name: string, value: number): void {
+  retryUntilDone(() => marks.remove(name, value), {
+    backoff: { first: 100, cap: 1_000 },
+    signal: AbortSignal.timeout(longestRemoval),
+    onFailure: () => undefined,
+  }).catch(() => undefined);
 }
 
 /**

@@ -230,6 +230,7 @@ describe('a callback whose sign-in has lost its ground', () => {
     ['clients', () => (world.options.catalog.find = unavailable)],
     ['registrations', () => (world.options.registrations.find = unavailable)],
     ['marks of used attempts', () => (world.options.attempts.claim = unavailable)],
+    ['clock of the store', () => (world.options.providerLogouts.time = unavailable)],
   ])('gets 503 while the %s cannot be reached, and can be loaded again', async (_what, change) => {
     const begun = await world.begin();
     change();
@@ -237,6 +238,21 @@ describe('a callback whose sign-in has lost its ground', () => {
     expect(answered.status).toBe(503);
     expectUntouched(answered);
     expect(await auditOf(2)).toMatchObject([{ outcome: 'failed' }]);
+  });
+
+  it('signs in when it is loaded again after the store has stored a mark but its response was lost', async () => {
+    const begun = await world.begin();
+    const { claim } = world.marks;
+    world.marks.claim = async (...given) => {
+      world.marks.claim = claim;
+      await claim(...given);
+      return unavailable();
+    };
+    const answered = await world.finish(begun);
+    expect([answered.status, answered.setCookies, world.calls.opened]).toEqual([503, [], []]);
+    expect(await world.finish(begun)).toMatchObject({ status: 302, location: `${site}/` });
+    expect((await world.finish(begun)).status).toBe(400);
+    expect(world.calls.opened).toHaveLength(1);
   });
 
   it('uses the registration of today', async () => {

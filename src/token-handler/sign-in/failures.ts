@@ -134,3 +134,9 @@ function isUnknownClient(error: unknown): boolean {
     ['invalid_client', 'unauthorized_client'].includes(error.error)
   );
 }
+
+/** The problem for a callback whose attempt is unknown in this browser or was already used. */
+export function unknownState(): Problem {
+  const detail = 'does not belong to a sign-in that this browser started. Sign in again';
+  return invalidRequest([{ pointer: '/query/state', detail }]);
+}

@@ -16,7 +16,7 @@ import { findTenant, type TenantLookup, tenantHeader } from '../sessions/guards.
 import type { Sessions } from '../sessions/sessions.ts';
 import type { AttemptCookies } from './attempt-cookies.ts';
 import { type AskedParameters, type Attempt, type Attempts, attemptId, type SignInRequest } from './attempts.ts';
-import { authorizationError, errorCode, errorResponse, judgeError, signInProblem } from './failures.ts';
+import { authorizationError, errorCode, errorResponse, judgeError, signInProblem, unknownState } from './failures.ts';
 import type { createSessionOpener } from './open-session.ts';
 import type { RelyingParty } from './relying-party.ts';
 import { authQuery, callbackQuery, clientParams, signInAnswers } from './schema.ts';
@@ -147,11 +147,12 @@ export function callbackRoute(options: SignInOptions): Route {
       const client = await requireClient(options.catalog, tenant, params.clientId);
       noteSignIn(response, { client: client.name, checked: { tenantId: tenant.id, clientId: client.id } });
       const registration = await requireRegistration(options, tenant, client);
+      const begun = await options.providerLogouts.time();
       // Claims the attempt last, so that the browser can load the callback again after another service has failed.
       const isFirst = attempt.isLate || (await options.attempts.claim(attempt));
       options.attemptCookies.remove(attempt, request, response);
       if (!isFirst) throw unknownState();
-      const callback = { attempt, tenant, client, registration, error, iss, request, response };
+      const callback = { attempt, tenant, client, registration, error, iss, begun, request, response };
       const onward = await finish(options, callback);
       // If no session was opened, the identity provider refused the sign-in, or the sign-in starts again.
       if (!response.locals.signedIn) noteAudit(response, { outcome: 'refused' });
@@ -174,6 +175,8 @@ interface Callback extends Beginning {
   error: string | undefined;
   /** The issuer that the response names. A wrong issuer is rejected. Some identity providers omit `iss` from errors. */
   iss: string | undefined;
+  /** A time before the code is redeemed, by `providerLogouts.time`. */
+  begun: number;
 }
 
 /** Completes the sign-in, or starts it again. Returns the address to which the browser is redirected. */
@@ -187,7 +190,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   url.search = new URL(request.originalUrl, url.origin).search;
   const { nonce, codeVerifier, earliestAuthTime } = attempt;
   const checks = { state: url.searchParams.get('state') ?? '', nonce, codeVerifier, earliestAuthTime };
-  const begun = await options.providerLogouts.time();
+  const { begun } = callback;
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
     // openid-client has already checked the issuer, which it does even for an error response (RFC 9207 section 2.4).
     const refusal = authorizationError(failure);
@@ -223,11 +226,6 @@ function startAgain(options: SignInOptions, callback: Callback): Promise<string>
   const { signIn } = callback.attempt;
   if (signIn.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');
   return begin(options, callback, { ...signIn, restarted: true });
-}
-
-function unknownState(): Problem {
-  const detail = 'does not belong to a sign-in that this browser started. Sign in again';
-  return invalidRequest([{ pointer: '/query/state', detail }]);
 }
 
 /** If the tenant header names the tenant of the domain, rejects the callback of another tenant's sign-in. */

@@ -72,7 +72,7 @@ it('an attempt works once for the browser that has its cookie, and another pod k
   expect(attempt).toMatchObject({ id, begun: world.now, signIn: { clientId: 'web' } });
   if (!attempt) throw new Error('no attempt');
   expect(await signIns.attempts.claim(attempt)).toBe(true);
-  expect(await world.sessions.marks.claim(`attempt:${id}`, 1_000)).toBe(false);
+  expect(await world.sessions.marks.claim(`attempt:${id}`, 1, 1_000)).toBe(false);
 });
 
 it('a sign-in opens a session, which a logout of the identity provider ends', async () => {
