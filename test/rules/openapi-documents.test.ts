@@ -14,12 +14,13 @@ interface Operation {
   operationId: string;
   summary: string;
   security?: object[];
-  parameters?: { name: string; in: string; description?: string }[];
+  parameters?: { name: string; in: string; description?: string; required?: boolean }[];
+  requestBody?: { content: object };
   responses: Record<string, { description: string; headers?: object }>;
 }
 
-/** Routes that the documents leave out: pages, the documents themselves, and paths without a version. */
-const left = /^\/(?:apply|console|docs|openapi|swagger|problems|token-handler\/(?!v1))/;
+/** Routes that the documents leave out: pages, the documents themselves, and the token handler's paths without `v1`. */
+const left = /^\/(?:apply(?!\/api)|console|docs|openapi|swagger|problems|token-handler\/(?!v1))/;
 const documents = routedProcesses.map(({ title, routes }) => {
   const documented = routes.filter(({ path }) => !left.test(path));
   const document = createOpenApi({ title, version: '1', description: title, routes: documented });
@@ -72,13 +73,49 @@ it('each operation with a rate limit lists 429', () => {
   expect(found.map((one) => [one?.operationId, one && 429 in one.responses])).toEqual(limited.map((id) => [id, true]));
 });
 
-it('each operation that changes something with a session cookie says that it needs X-XSRF-TOKEN', () => {
-  const guarded = routedProcesses.flatMap(({ routes }) =>
-    // The name of a guard that combines others contains their names.
-    routes.filter(({ method, guards }) => method !== 'get' && guards.some(({ name }) => /\bcsrf\b/.test(name))),
+/** Returns the request headers of the operations that `isChosen` accepts. Required ones end with `!`. */
+function headersOf(isChosen: (operation: Operation) => boolean): Record<string, string[]> {
+  const chosen = documents.flatMap(({ operations }) => operations.filter(isChosen));
+  return Object.fromEntries(
+    chosen.map(({ operationId, parameters = [] }) => [
+      operationId,
+      parameters.flatMap((one) => (one.in === 'header' ? `${one.name}${one.required ? '!' : ''}` : [])),
+    ]),
   );
-  expect(guarded.length).toBeGreaterThan(0);
-  for (const { path, headers } of guarded) expect(Object.keys(headers ?? {}), path).toContain('X-XSRF-TOKEN');
+}
+
+it('an operation that changes something with a session cookie requires X-XSRF-TOKEN, unless it also takes a token', () => {
+  const headers = headersOf(({ security = [] }) => security.some((requirement) => 'session' in requirement));
+  const methods = ['Post', 'Put', 'Patch', 'Delete', 'Head', 'Options'];
+  expect(headers).toEqual({
+    ...{ listSessions: [], deleteSession: ['X-XSRF-TOKEN'], proxyGet: [] },
+    ...Object.fromEntries(methods.map((method) => [`proxy${method}`, ['X-XSRF-TOKEN!']])),
+  });
+});
+
+it('the operations of the intake application that change something list the headers that they require', () => {
+  const headers = headersOf(({ operationId }) => /^(?!get|list).*ApplyApi/.test(operationId));
+  expect(headers).toEqual({
+    createApplyApiTenantDefinitionForm: ['X-Formgate-Apply!', 'Idempotency-Key!'],
+    deleteApplyApiTenantForm: ['X-Formgate-Apply!'],
+    deleteApplyApiTenantFormCookie: ['X-Formgate-Apply!'],
+    createApplyApiTenantFormCode: ['X-Formgate-Apply!'],
+    createApplyApiTenantFormCodeCheck: ['X-Formgate-Apply!'],
+    setApplyApiTenantFormData: ['X-Formgate-Apply!', 'If-Match!', 'Save-Id'],
+    postApplyApiTenantFormSubmission: ['X-Formgate-Apply!', 'Idempotency-Key!', 'If-Match'],
+    createApplyApiTenantFormFile: ['X-Formgate-Apply!'],
+  });
+});
+
+it('an operation whose handler reads the body itself documents it', () => {
+  const operations = documents.flatMap((one) => one.operations);
+  const bodyOf = (id: string) => operations.find(({ operationId }) => operationId === id)?.requestBody?.content;
+  expect(bodyOf('createApplyApiTenantFormFile')).toMatchObject({
+    'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
+  });
+  expect(bodyOf('backchannelLogout')).toMatchObject({
+    'application/x-www-form-urlencoded': { schema: { required: ['logout_token'] } },
+  });
 });
 
 it('a generated client compiles, and knows what is required', async () => {

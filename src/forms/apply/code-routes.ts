@@ -8,7 +8,7 @@ import { type HttpResponse, tenantOf } from '../../service/http/request-context.
 import type { RateLimiter } from '../../service/limits/rate-limit.ts';
 import { UnansweredCall, UnsentCall } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
-import { auditedByApi, codeBody, failures, formParams, formPath, smallBody } from './schema.ts';
+import { auditedByApi, codeBody, failures, formParams, formPath, setCookie, smallBody } from './schema.ts';
 
 const sentResponse = z.object({ sent: z.literal(true), expires: z.iso.datetime() }).meta({ id: 'ApplyCodeSent' });
 
@@ -114,7 +114,7 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
     body: codeBody,
     bodyLimit: smallBody,
     answers: {
-      204: { description: 'The form is open in this browser' },
+      204: { description: 'The form is open in this browser', headers: setCookie },
       ...failures,
       403: { description: 'The code is wrong, expired, or was entered in another browser; or there is no such form' },
     },

@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
+import { entityTag } from '../forms/form.ts';
 import { formDataResponse } from '../forms/responses.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { hideForeignForm } from './form-routes.ts';
@@ -57,7 +58,11 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
     params: formParams,
     body: saveBody,
     headers: {
-      'If-Match': 'Required: the ETag of the version that the page shows',
+      'If-Match': {
+        description: 'The ETag of the version that the page shows',
+        isRequired: true,
+        example: entityTag('1'),
+      },
       'Save-Id': 'A UUID for each save, the same for its retries: a retry of a save that was done gets its response',
     },
     answers: {

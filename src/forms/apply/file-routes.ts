@@ -34,12 +34,13 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
     path: `${formPath}/files`,
     audit: 'form.upload-file',
     summary: 'Upload a file',
-    description:
-      'The body is the content of the file (`application/octet-stream`). Save its URN in `files` of the form data.',
+    description: 'The body is the content of the file. Save its URN in `files` of the form data.',
     tag: 'Intake application',
     guards: [...guards.forForm, guards.uploadLimit],
     params: formParams,
     query: z.object({ name: fileName }),
+    bodyType: 'application/octet-stream',
+    streamedBody: z.file(),
     answers: {
       201: { description: 'The file', schema: uploadedFile },
       ...formFailures,

@@ -5,6 +5,7 @@ import type { Request } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
+import type { RequestHeader } from '../../service/http/request-header.ts';
 import { entityTag, referenceOf } from '../forms/form.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { countDraft, isRefusal } from './counts.ts';
@@ -13,11 +14,13 @@ import {
   auditedByApi,
   base,
   definitionParams,
+  deletedCookie,
   failures,
   formFailures,
   formParams,
   formPath,
   openedForm,
+  setCookie,
   smallBody,
   startBody,
   startedForm,
@@ -37,9 +40,9 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
     params: definitionParams,
     body: startBody,
     bodyLimit: smallBody,
-    headers: { 'Idempotency-Key': 'Required: a UUID for each draft, the same for its retries' },
+    headers: { 'Idempotency-Key': idempotencyKeyHeader('A UUID for each draft, the same for its retries') },
     answers: {
-      201: { description: 'The draft', schema: startedForm },
+      201: { description: 'The draft', schema: startedForm, headers: setCookie },
       ...failures,
       409: { description: 'The definition cannot be used' },
     },
@@ -85,6 +88,12 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
  * form has been saved in the meantime. In that case, the next save gets 412.
  */
 const firstTag = entityTag('1');
+
+const idempotencyKeyHeader = (description: string): RequestHeader => ({
+  description,
+  isRequired: true,
+  example: '01920d4e-7b5a-7c3e-9f5e-7c1e3f0c8e2d',
+});
 
 function requiredKey(request: Request): string {
   const key = request.get('idempotency-key') ?? '';
@@ -150,7 +159,7 @@ export function submissionRoute({ guards, api, cookies, hashes }: ApplyRoutesOpt
     guards: guards.forForm,
     params: formParams,
     headers: {
-      'Idempotency-Key': 'Required: a UUID for the submission, the same for its retries',
+      'Idempotency-Key': idempotencyKeyHeader('A UUID for the submission, the same for its retries'),
       'If-Match': 'The ETag of the version that the page shows. Without it, the newest version is submitted',
     },
     answers: {
@@ -188,7 +197,7 @@ export function deleteDraftRoute({ guards, api, cookies }: ApplyRoutesOptions): 
     tag: 'Intake application',
     guards: [...guards.forForm, guards.openReadSession],
     params: formParams,
-    answers: { 204: { description: 'The draft is deleted' }, ...formFailures },
+    answers: { 204: { description: 'The draft is deleted', headers: deletedCookie }, ...formFailures },
     async handle({ params: { formId } }, _request, response) {
       const headers = { 'x-form-code': cookies.codeOf(openFormOf(response)) };
       const path = `/forms/${formId}`;
@@ -210,7 +219,7 @@ export function forgetFormRoute({ guards, cookies }: ApplyRoutesOptions): Route 
     tag: 'Intake application',
     guards: guards.forAnyone,
     params: formParams,
-    answers: { 204: { description: 'The browser has no cookie of the form' }, ...failures },
+    answers: { 204: { description: 'The browser has no cookie of the form', headers: deletedCookie }, ...failures },
     handle({ params: { formId } }, _request, response) {
       cookies.clear(response, formId);
       response.status(204).end();

@@ -27,7 +27,7 @@ export interface ApplyGuardsOptions {
 
 export type ApplyGuards = ReturnType<typeof createApplyGuards>;
 
-const applyHeader = 'x-formgate-apply';
+const applyHeader = 'X-Formgate-Apply';
 
 export function createApplyGuards(options: ApplyGuardsOptions) {
   const { cookies, tenants, publicOrigin, requests, codes, uploads } = options;
@@ -38,11 +38,18 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
    */
   const ownPage: Guard = {
     name: 'ownPage',
+    headers: {
+      [applyHeader]: {
+        description: 'Any value; scripts of other origins cannot send it',
+        isRequired: true,
+        example: '1',
+      },
+    },
     check(request, response) {
       checkOrigin(request, response, publicOrigin);
       response.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
-      if (!isSafe(request) && request.headers[applyHeader] === undefined)
-        throw new Problem('forbidden', 'The request has no header X-Formgate-Apply.');
+      if (!isSafe(request) && request.get(applyHeader) === undefined)
+        throw new Problem('forbidden', `The request has no header ${applyHeader}.`);
     },
   };
 

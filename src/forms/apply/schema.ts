@@ -40,10 +40,11 @@ export const codeBody = z
     code: z
       .string()
       .max(64)
+      // Zod leaves the examples of a schema out of the document if one of its members is transformed.
+      .meta({ examples: ['K2TPX4'] })
       .transform((text) => text.replaceAll(/[\s-]/g, '').toUpperCase()),
   })
-  .refine(({ code }) => code !== '', { path: ['code'], message: 'is required' })
-  .meta({ examples: [{ code: 'K2TPX4' }] });
+  .refine(({ code }) => code !== '', { path: ['code'], message: 'is required' });
 
 /** Checks only that `data` and `files` are objects. The form service checks the rest. */
 export const saveBody = z
@@ -94,6 +95,11 @@ export const openedForm = z
 export const submittedForm = z
   .object({ id: z.uuid(), number: z.string(), status: z.string(), submitted: z.string() })
   .meta({ id: 'SubmittedForm' });
+
+/** Response headers of the routes that open a form in the browser. */
+export const setCookie = { 'Set-Cookie': 'The cookie of the form' };
+/** Response headers of the routes after which the browser no longer has the form open. */
+export const deletedCookie = { 'Set-Cookie': 'Deletes the cookie of the form' };
 
 /** The failures that every route can return. */
 export const failures = {

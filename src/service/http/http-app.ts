@@ -23,6 +23,7 @@ import {
   setPendingHeaders,
 } from './request-context.ts';
 import { checkFraming } from './request-framing.ts';
+import type { RequestHeaders } from './request-header.ts';
 import { createBodyReaders } from './text-body.ts';
 
 export type Credential = 'bearer' | 'session' | 'form' | 'none';
@@ -35,6 +36,8 @@ export interface Guard {
   name: string;
   /** Credentials that this guard accepts; `none` admits calls without credentials. See `isGuarded`. */
   admits?: readonly Credential[];
+  /** Request headers that this guard reads if the method is not GET. */
+  headers?: RequestHeaders;
   check(request: Request, response: Response): void | Promise<void>;
 }
 
@@ -95,12 +98,13 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   body?: B;
   /** Media type of the body if it is text and not JSON, such as `text/csv`. `body` then validates a string. */
   bodyType?: string;
+  /** Documents a body of the type `bodyType` that a guard or the handler reads itself. Use it instead of `body`. */
+  streamedBody?: z.ZodType;
   /** Maximum size of the request body in bytes, if it is smaller than the app's limit. */
   bodyLimit?: number;
   /** True for a GET route that changes something. The route responds to HEAD with 405 (RFC 9110 section 9.2.1). */
   getHasEffects?: true;
-  /** Descriptions of the request headers, keyed by name. */
-  headers?: Record<string, string>;
+  headers?: RequestHeaders;
   answers: Record<number, Answer>;
   /**
    * The audit event of a request. A route that changes something must either have an event or state why it needs none.

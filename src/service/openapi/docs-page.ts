@@ -87,6 +87,7 @@ function navigationEntry({ id, method, path, operation }: Call): Markup {
 const needsOf: Record<string, string> = {
   bearer: 'an access token (Authorization: Bearer …)',
   session: 'the session cookie',
+  form: 'the cookie of the form',
 };
 
 /** Describes the credentials of a call. An empty requirement means that a call without credentials is accepted. */
@@ -119,8 +120,9 @@ function exampleMarkup({ id, method, path, operation }: Call, schemas: Schemas):
   const { security = [], parameters = [], requestBody, responses = {} } = operation;
   const [body] = Object.entries(requestBody?.content ?? {}).map(([type, content]) => ({ type, ...content }));
   const credentials = security.flatMap((requirement) => Object.keys(requirement));
-  const curl = curlOf({ method, path, parameters, credentials, ...(body && { body }) }, schemas);
   const [, success] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? [];
+  const setsCookie = success?.headers?.['Set-Cookie'] !== undefined;
+  const curl = curlOf({ method, path, parameters, credentials, setsCookie, ...(body && { body }) }, schemas);
   const schema = success?.content?.['application/json']?.schema;
   return html`<h4 id="${id}-example">Example</h4>
 <pre tabindex="0" role="region" aria-labelledby="${id}-title ${id}-example"><code>${curl}</code></pre>

@@ -1,4 +1,5 @@
 // Generates examples for the page /docs: values from JSON Schemas, and the curl command of a call. Pure functions only.
+import { isObject } from '../json-value.ts';
 import type { JsonSchema } from './schema-markup.ts';
 
 type Schemas = Record<string, JsonSchema>;
@@ -51,34 +52,58 @@ export interface CurlCall {
   parameters: { name: string; in: string; required?: boolean; schema?: JsonSchema }[];
   /** Names of the credentials that the call accepts. The command uses the first. */
   credentials: readonly string[];
+  /** True if the response sets a cookie that later calls need. */
+  setsCookie: boolean;
   body?: { type: string; schema?: JsonSchema };
 }
 
 /**
- * Returns the curl command of a call. `$BASE`, `$TOKEN`, `$XSRF_TOKEN` and the parameters of the path are shell
- * variables. For a call with a session, curl reads the cookies from a file named `cookies`.
+ * Returns the curl command of a call. `$BASE`, `$TOKEN`, the parameters of the path, and required headers without an
+ * example are shell variables. curl keeps cookies in a file named `cookies`, and reads files from one named `file`.
  */
-export function curlOf({ method, path, parameters, credentials, body }: CurlCall, schemas: Schemas): string {
+export function curlOf(call: CurlCall, schemas: Schemas): string {
+  const { method, path, parameters, credentials, setsCookie, body } = call;
   const query = parameters
     .filter((parameter) => parameter.in === 'query' && parameter.required)
     .map(({ name, schema = true }) => `${name}=${encodeURIComponent(String(exampleOf(schema, schemas)))}`);
   const url = path.replace(/\{(\w+)\}/g, (_all, name: string) => `$${shellName(name)}`);
-  const isSession = credentials[0] === 'session';
+  const needsCookie = credentials[0] === 'session' || credentials[0] === 'form';
   const options = [
     credentials[0] === 'bearer' && '-H "Authorization: Bearer $TOKEN"',
-    isSession && '-b cookies',
-    isSession && method !== 'GET' && '-H "X-XSRF-TOKEN: $XSRF_TOKEN"',
+    (needsCookie || setsCookie) && '-b cookies',
+    setsCookie && '-c cookies',
+    ...parameters.filter((parameter) => parameter.in === 'header' && parameter.required).map(headerOption),
     body && `-H 'Content-Type: ${body.type}'`,
-    body && `-d ${quoted(bodyText(body, schemas))}`,
+    body && bodyOption(body, schemas),
   ].filter((option) => typeof option === 'string');
-  const verb = method === 'GET' ? '' : `-X ${method} `;
+  // With `-X HEAD`, curl would wait for a body.
+  const verb = { GET: '', HEAD: '--head ' }[method] ?? `-X ${method} `;
   return [`curl ${verb}"$BASE${url}${query.length > 0 ? `?${query.join('&')}` : ''}"`, ...options].join(' \\\n  ');
 }
 
-function bodyText({ type, schema = true }: NonNullable<CurlCall['body']>, schemas: Schemas): string {
-  const value = exampleOf(schema, schemas);
-  return /json/.test(type) ? JSON.stringify(value, undefined, 2) : String(value);
+function headerOption({ name, schema }: CurlCall['parameters'][number]): string {
+  const example = typeof schema === 'object' ? schema.examples?.[0] : undefined;
+  return `-H ${example === undefined ? `"${name}: $${shellName(name)}"` : quoted(`${name}: ${example}`)}`;
+}
+
+function bodyOption({ type, schema = true }: NonNullable<CurlCall['body']>, schemas: Schemas): string {
+  if (typeof schema === 'object' && schema.format === 'binary') return '--data-binary @file';
+  return `-d ${quoted(bodyText(type, exampleOf(schema, schemas)))}`;
+}
+
+function bodyText(type: string, value: unknown): string {
+  if (/json/.test(type)) return JSON.stringify(value, undefined, 2);
+  return isObject(value) ? new URLSearchParams(value as Record<string, string>).toString() : String(value);
 }
 
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
-const shellName = (name: string) => name.replace(/([a-z])([A-Z])/g, '$1_$2').toUpperCase();
+
+function shellName(name: string): string {
+  // The shell finds programs with its own variable PATH.
+  if (name === 'path') return 'URL_PATH';
+  return name
+    .replace(/^X-/, '')
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .replaceAll('-', '_')
+    .toUpperCase();
+}

@@ -4,6 +4,7 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObj
 import { type Answer, anonymous, type Credential, type Route, route } from '../http/http-app.ts';
 import { sendShared } from '../http/request-context.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
+import { headerParameters } from './header-parameters.ts';
 import { operationIdOf } from './operation-id.ts';
 import { problemMembers } from './problem-members.ts';
 import { problemTypeRoute } from './problem-page.ts';
@@ -44,7 +45,7 @@ export function createOpenApi(options: OpenApiOptions): Document {
     const path = route.path.replace(/[:*](\w+)/g, '{$1}');
     const methods = route.method === 'all' ? anyMethod : [route.method];
     const operations = Object.fromEntries(
-      methods.map((method) => [method, { operationId: operationId(route, method, path), ...operation(route) }]),
+      methods.map((method) => [method, { operationId: operationId(route, method, path), ...operation(route, method) }]),
     );
     paths[path] = { ...paths[path], ...operations };
   }
@@ -68,11 +69,9 @@ function operationId({ operationId: own, method }: Route, verb: string, path: st
   return method === 'all' ? `${own}${verb[0]?.toUpperCase()}${verb.slice(1)}` : own;
 }
 
-function operation(route: Route): ZodOpenApiOperationObject {
-  const headers = Object.entries(route.headers ?? {}).map(([name, description]) => [
-    name,
-    z.string().optional().meta({ description }),
-  ]);
+function operation(route: Route, method: string): ZodOpenApiOperationObject {
+  const header = headerParameters(route, method);
+  const body = route.body ?? route.streamedBody;
   return {
     summary: route.summary,
     ...(route.tag && { tags: [route.tag] }),
@@ -81,9 +80,9 @@ function operation(route: Route): ZodOpenApiOperationObject {
     requestParams: {
       ...(isObject(route.params) && { path: route.params }),
       ...(isObject(route.query) && { query: route.query }),
-      ...(headers.length > 0 && { header: z.object(Object.fromEntries(headers)) }),
+      ...(header && { header }),
     },
-    ...(route.body && { requestBody: { required: true, content: { [bodyTypeOf(route)]: { schema: route.body } } } }),
+    ...(body && { requestBody: { required: true, content: { [bodyTypeOf(route)]: { schema: body } } } }),
     responses: {
       ...Object.fromEntries(
         Object.entries({ ...impliedAnswers(route), ...route.answers }).map(([status, answer]) => [

@@ -3,6 +3,7 @@
 // token would make Keycloak end the single sign-on session, which must end only if the client's `keycloakLogout` is
 // true.
 import type { Request, Response } from 'express';
+import { z } from 'zod';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { readBodyBytes } from '../../service/http/body-bytes.ts';
 import { networkOf } from '../../service/http/client-address.ts';
@@ -130,6 +131,8 @@ export function backchannelRoute(options: LogoutOptions): Route {
     summary: 'Ends the sessions that a logout token of the identity provider names',
     guards: [anonymous, logoutTokenLimits(options)],
     params: clientParams,
+    bodyType: 'application/x-www-form-urlencoded',
+    streamedBody: z.object({ logout_token: z.string() }),
     answers: {
       200: { description: 'The sessions have ended, or there were none' },
       400: { description: 'The logout token is invalid' },

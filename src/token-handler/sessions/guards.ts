@@ -80,6 +80,7 @@ export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard
  */
 export const csrf: SyncGuard = {
   name: 'csrf',
+  headers: { 'X-XSRF-TOKEN': { description: `Repeats the cookie ${csrfCookie}`, isRequired: true } },
   check(request, response) {
     checkCsrf(request, sessionOf(response).session);
   },

@@ -14,7 +14,6 @@ export function targetRoute({ addressLimit, liveSession, sessionTenant, csrf, se
     summary: 'Proxies a request to a target with the access token of the session',
     description:
       'Any method but TRACE; query and bodies are forwarded unchanged. WebSocket handshakes and event streams are proxied too, and end with the session.',
-    headers: { 'X-XSRF-TOKEN': 'Repeats the cookie XSRF-TOKEN; needed on every method but GET' },
     answers: {
       200: { description: 'The response of the upstream, with any status, without cookies and hop-by-hop headers' },
       400: { description: 'The path has dot segments, encoded separators or the like (`invalid-path`)' },
