@@ -451,6 +451,19 @@ it('a double click asks for one code, even if the code is sent between the click
   expect(asked).toBe(2);
 });
 
+it('“Send another code” shows that another code was sent, also to people who hear the page', async () => {
+  const { page } = await open({ definition: simple }, {}, asForm);
+  await page.getByRole('button', { name: 'Send me a code by email' }).click();
+  const status = page.locator('main').getByRole('status');
+  await status.getByText('we have sent a code').waitFor();
+  const gate = Promise.withResolvers<void>();
+  await page.route('**/codes', (route) => gate.promise.then(() => route.fallback()));
+  await page.getByRole('button', { name: 'Send another code' }).click();
+  await expect.poll(() => status.textContent()).toBe('');
+  gate.resolve();
+  await status.getByText('we have sent another code').waitFor();
+});
+
 describe('a form that cannot be filled in is explained', () => {
   it.each([
     ['Locked', 'Your draft is locked'],

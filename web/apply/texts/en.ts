@@ -96,6 +96,7 @@ export const english = {
     send: 'Send me a code by email',
     sent: 'If this form is a draft, we have sent a code to its email address. It may take a few minutes.',
     again: 'Send another code',
+    sentAgain: 'If this form is a draft, we have sent another code. Use the code in the newest email.',
     code: 'Code',
     hint: 'The code is in the email that we sent you.',
     button: 'Open my form',

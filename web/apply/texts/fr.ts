@@ -100,6 +100,8 @@ export const french: EnglishTexts = {
     send: 'M’envoyer un code par courriel',
     sent: 'Si ce formulaire est un brouillon, nous avons envoyé un code à son adresse courriel. Cela peut prendre quelques minutes.',
     again: 'Envoyer un autre code',
+    sentAgain:
+      'Si ce formulaire est un brouillon, nous avons envoyé un autre code. Utilisez le code du dernier courriel.',
     code: 'Code',
     hint: 'Le code est dans le courriel que nous vous avons envoyé.',
     button: 'Ouvrir mon formulaire',

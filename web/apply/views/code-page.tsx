@@ -23,8 +23,11 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
   const [code, setCode] = useState('');
   const [error, setError] = useState<string>();
   const [attempt, setAttempt] = useState(0);
-  const [isSent, setSent] = useState(false);
+  const [sent, setSent] = useState(0);
+  /** False while a code is being sent, so that screen readers read the status again, and after that has failed. */
+  const [isSaid, setSaid] = useState(false);
   const [isBusy, setBusy] = useState(false);
+  const isSent = sent > 0;
   const fail = (text: string) => {
     setError(text);
     setAttempt((last) => last + 1);
@@ -44,8 +47,10 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
     // The second click of a double click would ask for another code, which the service refuses as too often.
     if (clicks > 1 && isSent) return;
     void guarded(async () => {
+      setSaid(false);
       await api.sendCode(formId);
-      setSent(true);
+      setSent((count) => count + 1);
+      setSaid(true);
     });
   };
   const check = (event: Event) => {
@@ -68,7 +73,7 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
           {isSent ? texts.code.again : texts.code.send}
         </button>
       </div>
-      <p role="status">{isSent && texts.code.sent}</p>
+      <p role="status">{isSaid && (sent > 1 ? texts.code.sentAgain : texts.code.sent)}</p>
       <form noValidate onSubmit={check}>
         <LabelledField {...parts}>
           <input
