@@ -537,6 +537,25 @@ describe('a form that cannot be filled in is explained', () => {
   });
 });
 
+it('what is typed while this computer forgets the form is kept, and saved after a code was entered', async () => {
+  const script: ScriptedIntake = { definition: simple, ...inDraft };
+  const { page } = await open(script, {}, `${asForm}&page=1`);
+  const gate = Promise.withResolvers<void>();
+  await page.route('**/cookie', (route) => gate.promise.then(() => route.fallback()));
+  const asked = page.waitForRequest('**/cookie');
+  await page.getByRole('button', { name: 'Leave this computer' }).click();
+  await asked;
+  script.answers = { 'PUT data': { status: 401, body: {} } };
+  await page.getByLabel('Your name').fill('Ana');
+  gate.resolve();
+  await page.getByRole('heading', { name: 'Enter your code to go on' }).waitFor();
+  script.answers = {};
+  await page.getByLabel('Code', { exact: true }).fill('RIGHT1');
+  await page.getByRole('button', { name: 'Open my form' }).click();
+  await expect.poll(() => page.getByLabel('Your name').inputValue()).toBe('Ana');
+  await expect.poll(() => script.saved).toMatchObject({ data: { name: 'Ana' } });
+});
+
 test('switching the language keeps the page and what was typed', async () => {
   const { page } = await open({ definition: licence });
   await begin(page);
@@ -796,6 +815,35 @@ describe('files that are still being sent', () => {
     for (const name of ['slow', 'photo']) release(name);
     await page.getByRole('button', { name: 'Send the form' }).click();
     await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+  });
+
+  it('do not end the form after “Leave this computer” if the person fills in another step in the meantime', async () => {
+    const plain = withFiles({ Plan: {} });
+    const category = (label: string, name: string) => ({
+      ...{ type: 'Category', label },
+      elements: [{ type: 'Control', scope: `#/properties/${name}` }],
+    });
+    const elements = [category('First step', 'Plan'), category('Second step', 'name')];
+    const definition = { ...plain, uiSchema: { type: 'Categorization', elements } };
+    const script: ScriptedIntake = { definition, ...inDraft };
+    const { page } = await open(script, {}, `${asForm}&page=1`);
+    let forgotten = 0;
+    page.on('request', (request) => {
+      if (request.method() === 'DELETE') forgotten += 1;
+    });
+    const send = await holdUploads(page);
+    await choose(page, 'Plan', 'plan.txt');
+    await page.getByRole('button', { name: 'Leave this computer' }).click();
+    await page.getByText('Your files are being sent.').waitFor();
+    await page.getByRole('button', { name: 'Second step' }).click();
+    await page.getByLabel('Your name').fill('Ana');
+    send('plan.txt');
+    await expect.poll(() => script.saved).toMatchObject({ data: { Plan: urnOf('plan.txt'), name: 'Ana' } });
+    // When the second change is saved, the save that leaving waited for has long been handled.
+    await page.getByLabel('Your name').fill('Ana Maria');
+    await expect.poll(() => script.saved).toMatchObject({ data: { name: 'Ana Maria' } });
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Second step');
+    expect(forgotten).toBe(0);
   });
 
   it('ask for a code if the cookie has expired, and are sent after it was entered', async () => {

@@ -93,6 +93,11 @@ export class DraftWork {
     if (this.pause?.type === 'conflict') this.#merge(this.pause.theirs);
   }
 
+  /** True if nothing would be lost if the page were closed now: everything is saved, and no file is left to send. */
+  get isSafe(): boolean {
+    return this.saver.isClosed || (this.state === 'saved' && this.uploads.all.length === 0);
+  }
+
   /** Waits for the files that are being sent, then saves. */
   async flush(): Promise<'saved' | 'unsent' | 'unsaved'> {
     if (!(await this.uploads.settled())) return 'unsent';
@@ -208,8 +213,7 @@ export class DraftWork {
 
   /** Makes the browser warn before the page is closed, but only while changes are unsaved or files are unsent. */
   #changed(): void {
-    const isSafe = this.saver.isClosed || (this.state === 'saved' && this.uploads.all.length === 0);
-    if (isSafe) window.removeEventListener('beforeunload', this.#warn);
+    if (this.isSafe) window.removeEventListener('beforeunload', this.#warn);
     else window.addEventListener('beforeunload', this.#warn);
     this.#view?.changed();
   }

@@ -1,5 +1,5 @@
 // The summary before submission. Lists every problem of the form, including problems that only the service finds.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { ErrorSummary, focusOn, type SummaryItem } from '../../shared/error-summary.tsx';
 import { ApiProblem, endOf, type Submission } from '../api.ts';
 import { idOf } from '../form-context.ts';
@@ -12,6 +12,7 @@ import { summarized, withTitles } from '../model/titles.ts';
 import { newId } from '../new-id.ts';
 import type { EndReason } from '../saving/saver.ts';
 import type { Upload } from '../saving/uploads.ts';
+import { useIsShown } from '../use-is-shown.ts';
 import { Answers } from './answers.tsx';
 import { Page } from './frame.tsx';
 import { LeaveButtons } from './leave-buttons.tsx';
@@ -85,7 +86,7 @@ export function CheckPage(props: CheckProps) {
             {texts.back}
           </button>
         )}
-        <LeaveButtons flush={() => draft.work.flush()} onLeft={props.onLeft} onDelete={() => go('delete')} />
+        <LeaveButtons work={draft.work} onLeft={props.onLeft} onDelete={() => go('delete')} />
       </div>
       <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />
     </Page>
@@ -161,16 +162,4 @@ function useSubmission(props: CheckProps) {
     return { field, text };
   };
   return { problems, attempt, isBusy, submit };
-}
-
-/** Returns a reference that is true until the component is removed from the page. */
-function useIsShown(): { readonly current: boolean } {
-  const isShown = useRef(true);
-  useEffect(
-    () => () => {
-      isShown.current = false;
-    },
-    [],
-  );
-  return isShown;
 }

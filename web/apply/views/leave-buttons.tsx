@@ -3,26 +3,31 @@
 import { useState } from 'preact/hooks';
 import { useForm } from '../form-context.ts';
 import type { DraftWork } from '../saving/draft-work.ts';
+import { useIsShown } from '../use-is-shown.ts';
 
 interface LeaveProps {
-  /** Sends the files and saves. */
-  flush(): ReturnType<DraftWork['flush']>;
+  work: DraftWork;
   onLeft(): void;
   onDelete(): void;
 }
 
-export function LeaveButtons({ flush, onLeft, onDelete }: LeaveProps) {
+export function LeaveButtons({ work, onLeft, onDelete }: LeaveProps) {
   const { texts, api, formId, uploads } = useForm();
   const [hint, setHint] = useState<'sending' | 'unsent' | 'unsaved'>();
   // Since the hint appeared, the person may have used the upload note to send or discard the failed files.
   const isOver = hint === 'unsent' && uploads.failed.length === 0;
+  const isShown = useIsShown();
   const leave = async () => {
     setHint(uploads.running.length > 0 ? 'sending' : undefined);
     try {
-      const outcome = await flush();
+      const outcome = await work.flush();
+      // A person who went to another page while files were being sent is still filling in the form.
+      if (!isShown.current) return;
       if (outcome !== 'saved') return setHint(outcome);
       await api.forget(formId);
-      onLeft();
+      // Something may have been typed or chosen since, and is sent only after a code was entered.
+      if (work.isSafe) onLeft();
+      else work.requireCode();
     } catch {
       setHint('unsaved');
     }

@@ -59,7 +59,7 @@ export function QuestionPage(props: QuestionProps) {
               {texts.back}
             </button>
           )}
-          <LeaveButtons flush={() => draft.work.flush()} onLeft={props.onLeft} onDelete={() => go('delete')} />
+          <LeaveButtons key={number} work={draft.work} onLeft={props.onLeft} onDelete={() => go('delete')} />
         </div>
       </form>
       <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />
