@@ -1,6 +1,6 @@
 // The root of the applicant's pages. Finds the definition and the form that the address names, and shows the page for
 // their state.
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Address, addressOf } from './address.ts';
 import { type Api, ApiProblem, createApi, type Definition } from './api.ts';
 import { createRegisters } from './registers.ts';
@@ -18,12 +18,25 @@ const languages: readonly Language[] = ['en', 'fr'];
 export function App() {
   const [language, setLanguage] = useState(() => preferredLanguage(navigator.languages, languages));
   const address = useMemo(() => addressOf(location.pathname), []);
-  const frame: FrameProps = { language, languages, setLanguage };
+  const isChosen = useRef(false);
+  const choose = (chosen: Language) => {
+    isChosen.current = true;
+    setLanguage(chosen);
+  };
+  const frame: FrameProps = { language, languages, setLanguage: choose };
   if (!address) return <MessagePage frame={frame} message={{ kind: 'home' }} />;
-  return <FormApp frame={frame} address={address} />;
+  const propose = (ofForm: Language) => isChosen.current || setLanguage(ofForm);
+  return <FormApp frame={frame} address={address} proposeLanguage={propose} />;
 }
 
-function FormApp({ frame, address }: { frame: FrameProps; address: Address }) {
+interface FormAppProps {
+  frame: FrameProps;
+  address: Address;
+  /** Shows the pages in the language of a form, unless the person has chosen a language. */
+  proposeLanguage(language: Language): void;
+}
+
+function FormApp({ frame, address, proposeLanguage }: FormAppProps) {
   const api = useMemo(() => createApi(address.tenant), [address]);
   const [definition, setDefinition] = useState<Definition | Message>();
   useEffect(() => {
@@ -35,7 +48,7 @@ function FormApp({ frame, address }: { frame: FrameProps; address: Address }) {
   if (!definition) return <LoadingPage frame={frame} />;
   if ('kind' in definition) return <MessagePage frame={frame} message={definition} />;
   const known = { ...frame, owner: definition.tenantName, form: definition.name, languages: definition.languages };
-  return <KnownForm frame={known} api={api} definition={definition} />;
+  return <KnownForm frame={known} {...{ api, definition, proposeLanguage }} />;
 }
 
 function LoadingPage({ frame }: { frame: FrameProps }) {
@@ -46,17 +59,16 @@ function LoadingPage({ frame }: { frame: FrameProps }) {
   );
 }
 
-interface KnownFormProps {
-  frame: FrameProps;
+interface KnownFormProps extends Pick<FormAppProps, 'frame' | 'proposeLanguage'> {
   api: Api;
   definition: Definition;
 }
 
-function KnownForm({ frame, api, definition }: KnownFormProps) {
+function KnownForm({ frame, api, definition, proposeLanguage }: KnownFormProps) {
   const [fragment, go] = useFragment();
   const formId = fragment.form ?? '';
   const registers = useMemo(() => createRegisters(api), [api]);
-  const opened = useOpened({ api, definition, formId, setLanguage: frame.setLanguage });
+  const opened = useOpened({ api, definition, formId, proposeLanguage });
   const { shown } = opened;
   const started = (form: { id: string; etag: string }) => {
     opened.begin(form);

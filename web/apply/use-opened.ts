@@ -19,10 +19,11 @@ interface OpenedOptions {
   definition: Definition;
   /** Id of the form; empty if the address names none. */
   formId: string;
-  setLanguage(language: Language): void;
+  /** Called with the language of a form that is opened. */
+  proposeLanguage(language: Language): void;
 }
 
-export function useOpened({ api, definition, formId, setLanguage }: OpenedOptions) {
+export function useOpened({ api, definition, formId, proposeLanguage }: OpenedOptions) {
   const works = useRef(new Map<string, DraftWork>()).current;
   /** `id` names the form that `shown` belongs to. After a change of the address, `id` and `formId` may differ. */
   const [last, setLast] = useState<{ id: string; shown: WithoutDraft }>({ id: '', shown: 'new' });
@@ -37,7 +38,7 @@ export function useOpened({ api, definition, formId, setLanguage }: OpenedOption
     setLast({ id, shown: isDraft(found) ? 'loading' : found });
   };
   const open = async () => {
-    const found = await openForm(api, formId, setLanguage);
+    const found = await openForm(api, formId, proposeLanguage);
     if (latest.current === formId) show(formId, found);
   };
   useEffect(() => {
@@ -81,13 +82,13 @@ const isDraft = (found: WithoutDraft | Draft): found is Draft => typeof found ==
 async function openForm(
   api: Api,
   id: string,
-  setLanguage: (language: Language) => void,
+  proposeLanguage: (language: Language) => void,
 ): Promise<WithoutDraft | Draft> {
   // The end of a link may be lost, or a character after the link may have become a part of it.
   if (!isFormId(id)) return { kind: 'unknown' };
   try {
     const form = await api.status(id);
-    if (form.language) setLanguage(form.language);
+    if (form.language) proposeLanguage(form.language);
     return messageOf(form) ?? (form.readable ? await api.read(id) : 'code');
   } catch (cause) {
     if (!(cause instanceof ApiProblem)) return { kind: 'failed' };

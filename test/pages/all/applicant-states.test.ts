@@ -568,6 +568,82 @@ test('switching the language keeps the page and what was typed', async () => {
   await expect.poll(() => page.title()).toMatch(/^Erreur : /);
 });
 
+describe('after a change of the language', () => {
+  const french = (page: Page) => page.getByRole('button', { name: 'Français' }).click();
+  const summary = (page: Page) => expect.poll(() => page.locator('.error-summary li').allTextContents());
+
+  it('errors of the start page are in the new language', async () => {
+    const { page } = await open({ definition: simple });
+    await page.getByRole('button', { name: 'Start now' }).click();
+    await summary(page).toEqual(['Enter your email address']);
+    await french(page);
+    await summary(page).toEqual(['Entrez votre adresse courriel']);
+  });
+
+  it('errors of questions are in the new language, in the summary and at the field, with the number of an item', async () => {
+    const properties = { names: { type: 'array', title: 'Names', items: { type: 'string', minLength: 2 } } };
+    const definition = { ...simple, dataSchema: { type: 'object', properties } };
+    const { page } = await open({ definition });
+    await begin(page);
+    await page.getByRole('button', { name: 'Add to: Names' }).click();
+    await page.getByRole('textbox').fill('A');
+    await next(page);
+    const english = '“Names: number 1” must have at least 2 characters';
+    await summary(page).toEqual([english]);
+    await french(page);
+    const message = '« Names : numéro 1 » doit avoir au moins 2 caractères';
+    await summary(page).toEqual([message]);
+    await expect.poll(() => page.locator('.field .error').allTextContents()).toEqual([`Erreur : ${message}`]);
+  });
+
+  it('errors of the summary of answers are in the new language, and so are those of the service', async () => {
+    const errors = [{ pointer: '/data/note', detail: 'must match' }];
+    const answers = { 'POST submission': { status: 400, body: { type: 'urn:x:validation', errors } } };
+    const { page } = await open({ definition: simple, answers, ...inDraft }, {}, `${asForm}&page=check`);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await summary(page).toEqual(['Enter an answer for “Your name”']);
+    await french(page);
+    await summary(page).toEqual(['Entrez une réponse pour « Your name »']);
+    await page.locator('.error-summary a').click();
+    await page.getByLabel('Your name').fill('Ana');
+    await page.getByRole('button', { name: 'Continuer' }).click();
+    await page.getByRole('button', { name: 'Envoyer le formulaire' }).click();
+    await summary(page).toEqual(['Vérifiez votre réponse pour « Note »']);
+    await page.getByRole('button', { name: 'English' }).click();
+    await summary(page).toEqual(['Check your answer for “Note”']);
+  });
+
+  it('errors of the page that asks for a code are in the new language', async () => {
+    const { page } = await open({ definition: simple }, {}, asForm);
+    await page.getByRole('button', { name: 'Open my form' }).click();
+    await summary(page).toEqual(['Enter the code from the email']);
+    await french(page);
+    await summary(page).toEqual(['Entrez le code du courriel']);
+  });
+
+  it('errors of the page that deletes a draft are in the new language', async () => {
+    const answers = { [`DELETE ${scriptedForm}`]: { status: 409, body: { type: 'urn:formgate:problem:form-held' } } };
+    const { page } = await open({ definition: simple, answers, ...inDraft }, {}, `${asForm}&page=delete`);
+    await page.getByRole('button', { name: 'Yes, delete my draft' }).click();
+    await page.locator('.error-summary', { hasText: 'Your draft cannot be deleted now.' }).waitFor();
+    await french(page);
+    await page.locator('.error-summary', { hasText: 'On ne peut pas supprimer ce brouillon' }).waitFor();
+  });
+
+  it('a draft that is opened with a code is shown in the chosen language instead of its own', async () => {
+    const status = { id: scriptedForm, status: 'Draft', readable: false, language: 'en' };
+    const script: ScriptedIntake = { definition: simple, status };
+    const { page } = await open(script, {}, asForm);
+    await page.getByRole('button', { name: 'Open my form' }).waitFor();
+    await french(page);
+    await page.getByLabel('Code', { exact: true }).fill('RIGHT1');
+    script.status = { ...status, readable: true };
+    await page.getByRole('button', { name: 'Ouvrir mon formulaire' }).click();
+    await page.getByLabel('Your name').waitFor();
+    await page.getByRole('button', { name: 'Continuer' }).waitFor();
+  });
+});
+
 test('the browser’s back button leads to the page before', async () => {
   const { page } = await open({ definition: licence, entries: countries, ...inDraft }, {}, `${asForm}&page=1`);
   await page.getByRole('button', { name: 'Where and who' }).click();

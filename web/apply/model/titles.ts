@@ -4,15 +4,18 @@ import type { Texts } from '../texts/texts.ts';
 import type { Field } from './fields.ts';
 import { startsWith } from './json.ts';
 
-/** Adds the number of the item to the label of a field in a list. */
-export function withTitles(fields: readonly Field[], texts: Texts): Field[] {
-  const lists = fields.filter(({ kind }) => kind === 'list');
-  return fields.map((field) => {
-    const list = lists.findLast(({ path }) => path.length < field.path.length && startsWith(field.path, path));
-    if (!list) return field;
-    const item = texts.fields.item(list.label, Number(field.path[list.path.length]) + 1);
-    return { ...field, label: field.label === list.label ? item : `${item}, ${field.label}` };
-  });
+/** Adds the number of the item to the labels of fields in lists. */
+export const withTitles = (fields: readonly Field[], texts: Texts): Field[] =>
+  fields.map((field) => titled(field, fields, texts));
+
+/** Adds the number of the item to the label of a field in a list. `fields` contains the list. */
+export function titled(field: Field, fields: readonly Field[], texts: Texts): Field {
+  const list = fields.findLast(
+    ({ kind, path }) => kind === 'list' && path.length < field.path.length && startsWith(field.path, path),
+  );
+  if (!list) return field;
+  const item = texts.fields.item(list.label, Number(field.path[list.path.length]) + 1);
+  return { ...field, label: field.label === list.label ? item : `${item}, ${field.label}` };
 }
 
 /**

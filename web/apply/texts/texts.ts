@@ -4,6 +4,8 @@ import { french } from './fr.ts';
 
 export type Language = 'en' | 'fr';
 export type Texts = EnglishTexts;
+/** A text that is shown in the current language, also if the person changes the language later. */
+export type Message = (texts: Texts) => string;
 
 const all: Record<Language, Texts> = { en: english, fr: french };
 

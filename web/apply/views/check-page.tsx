@@ -8,10 +8,12 @@ import { nameOf } from '../model/fields.ts';
 import { pathOf, pointerOf } from '../model/json.ts';
 import { messageFor } from '../model/messages.ts';
 import { fieldAt, fieldsOf, findingsFor, itemsOf } from '../model/questions.ts';
-import { summarized, withTitles } from '../model/titles.ts';
+import { summarized, titled, withTitles } from '../model/titles.ts';
+import type { Finding } from '../model/validator.ts';
 import { newId } from '../new-id.ts';
 import type { EndReason } from '../saving/saver.ts';
 import type { Upload } from '../saving/uploads.ts';
+import type { Message, Texts } from '../texts/texts.ts';
 import { useIsShown } from '../use-is-shown.ts';
 import { Answers } from './answers.tsx';
 import { Page } from './frame.tsx';
@@ -23,6 +25,7 @@ import { Steps, titleOf } from './steps.tsx';
 import { uploadNoteId } from './upload-note.tsx';
 
 interface CheckProps extends SharedProps {
+  /** All fields, without the numbers of items in their labels. */
   fields: readonly Field[];
   onSubmitted(submission: Submission): void;
   onEnd(reason: EndReason): void;
@@ -30,7 +33,7 @@ interface CheckProps extends SharedProps {
 }
 
 interface Problem {
-  text: string;
+  text: Message;
   field?: Field | undefined;
   /** Id of the element that the problem is about, if it is not about a field. */
   target?: string;
@@ -49,7 +52,7 @@ export function CheckPage(props: CheckProps) {
   };
   const items = problems.map(
     ({ text, field, target }): SummaryItem => ({
-      text,
+      text: text(texts),
       target: field ? idOf(field.path) : target,
       onFollow: field && (() => follow(field)),
     }),
@@ -100,7 +103,7 @@ const answersOf = ({ form }: SharedProps, fields: readonly Field[]) =>
 
 function useSubmission(props: CheckProps) {
   const { form, draft, validator, fields } = props;
-  const { texts, api, formId } = form;
+  const { api, formId } = form;
   const [problems, setProblems] = useState<readonly Problem[]>([]);
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
@@ -109,6 +112,10 @@ function useSubmission(props: CheckProps) {
    * response gets the same receipt.
    */
   const key = useRef(newId());
+  const textOf =
+    (finding: Finding, field: Field | undefined): Message =>
+    (texts) =>
+      messageFor(finding, field && titled(field, fields, texts), texts);
   const fail = (found: readonly Problem[]) => {
     setProblems(found);
     setAttempt((last) => last + 1);
@@ -120,11 +127,11 @@ function useSubmission(props: CheckProps) {
     if (!(await uploads.settled())) return fail(uploads.failed.map(ofUpload));
     // A finding about a question that is not shown is left to the service.
     const found = findingsFor(draft.work.content.data, fields, validator).flatMap(({ finding, field }) =>
-      field || finding.path.length === 0 ? [{ field, text: messageFor(finding, field, texts) }] : [],
+      field || finding.path.length === 0 ? [{ field, text: textOf(finding, field) }] : [],
     );
     if (found.length > 0) return fail(found);
     if (!(await saver.flush()))
-      return fail([{ text: saver.state === 'refused' ? texts.saved.refused : texts.saved.offlineRead }]);
+      return fail([{ text: ({ saved }) => (saver.state === 'refused' ? saved.refused : saved.offlineRead) }]);
     // A person who went to another page while files were being sent may still change answers, so do not submit.
     if (isShown.current) props.onSubmitted(await api.submit(formId, saver.etag, key.current));
   };
@@ -143,14 +150,14 @@ function useSubmission(props: CheckProps) {
     const end = cause instanceof ApiProblem ? endOf(cause) : undefined;
     if (status === 401) draft.work.requireCode();
     else if (status === 412) {
-      fail([{ text: texts.check.changed }]);
+      fail([{ text: ({ check }) => check.changed }]);
       draft.work.takeChanges();
     } else if (end) props.onEnd(end);
     else if (status === 400 && errors.length > 0) fail(errors.map((error) => ofTheService(error.pointer)));
-    else fail([{ text: problemText(cause, texts, texts.code.tooMany) }]);
+    else fail([{ text: (texts) => problemText(cause, texts, texts.code.tooMany) }]);
   };
   const ofUpload = ({ file, failure = 'failed' }: Upload): Problem => ({
-    text: texts.files[failure](file.name),
+    text: ({ files }) => files[failure](file.name),
     target: uploadNoteId,
   });
   /** The service's own wording is meant for developers, so people see a different text. */
@@ -158,8 +165,8 @@ function useSubmission(props: CheckProps) {
     // The pointers of the service begin with /data.
     const path = pathOf(pointer).slice(1);
     const field = fieldAt(path, fields);
-    const text = path.length === 0 ? texts.errors.form : texts.errors.other(field?.label ?? nameOf(path));
-    return { field, text };
+    const labelIn = (texts: Texts) => (field ? titled(field, fields, texts).label : nameOf(path));
+    return { field, text: (texts) => (path.length === 0 ? texts.errors.form : texts.errors.other(labelIn(texts))) };
   };
   return { problems, attempt, isBusy, submit };
 }

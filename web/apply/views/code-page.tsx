@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { described, LabelledField } from '../../shared/field.tsx';
 import { type Api, ApiProblem } from '../api.ts';
-import { textsOf } from '../texts/texts.ts';
+import { type Message, textsOf } from '../texts/texts.ts';
 import { type FrameProps, Page } from './frame.tsx';
 import { problemText } from './problem-text.ts';
 
@@ -21,15 +21,15 @@ interface CodeProps {
 export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps) {
   const texts = textsOf(frame.language);
   const [code, setCode] = useState('');
-  const [error, setError] = useState<string>();
+  const [problem, setError] = useState<{ text: Message }>();
   const [attempt, setAttempt] = useState(0);
   const [sent, setSent] = useState(0);
   /** False while a code is being sent, so that screen readers read the status again, and after that has failed. */
   const [isSaid, setSaid] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const isSent = sent > 0;
-  const fail = (text: string) => {
-    setError(text);
+  const fail = (text: Message) => {
+    setError({ text });
     setAttempt((last) => last + 1);
   };
   const guarded = async (action: () => Promise<void>) => {
@@ -38,8 +38,8 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
     setError(undefined);
     await action().catch((cause: unknown) => {
       const status = cause instanceof ApiProblem ? cause.status : 0;
-      if (status === 403 || status === 400) fail(texts.code.wrong);
-      else fail(problemText(cause, texts, texts.code.tooMany));
+      if (status === 403 || status === 400) fail(({ code: { wrong } }) => wrong);
+      else fail((now) => problemText(cause, now, now.code.tooMany));
     });
     setBusy(false);
   };
@@ -56,12 +56,13 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
   const check = (event: Event) => {
     event.preventDefault();
     const entered = code.replaceAll(/\s/g, '');
-    if (entered === '') return fail(texts.code.none);
+    if (entered === '') return fail(({ code: { none } }) => none);
     void guarded(async () => {
       await api.checkCode(formId, entered);
       await onOpened();
     });
   };
+  const error = problem?.text(texts);
   const parts = { id: 'code', label: texts.code.code, hint: texts.code.hint, error, errorPrefix: texts.problemAt };
   return (
     <Page frame={frame} title={texts.code.title} pageKey="code" hasErrors={error !== undefined}>

@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { ApiProblem, endOf } from '../api.ts';
+import type { Message } from '../texts/texts.ts';
 import { Page } from './frame.tsx';
 import { problemText } from './problem-text.ts';
 import type { SharedProps } from './shared-props.ts';
@@ -15,7 +16,7 @@ interface DeleteProps extends SharedProps {
 
 export function DeletePage({ frame, form, draft, onKept, onDeleted, onEnd }: DeleteProps) {
   const { api, formId, texts } = form;
-  const [error, setError] = useState<string>();
+  const [refusal, setError] = useState<{ text: Message }>();
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
   const refused = (cause: unknown) => {
@@ -25,7 +26,7 @@ export function DeletePage({ frame, form, draft, onKept, onDeleted, onEnd }: Del
     else if (end === 'gone') onDeleted();
     else if (end) onEnd(end);
     else {
-      setError(problemText(cause, texts, texts.code.tooMany));
+      setError({ text: (now) => problemText(cause, now, now.code.tooMany) });
       setAttempt((last) => last + 1);
     }
   };
@@ -36,6 +37,7 @@ export function DeletePage({ frame, form, draft, onKept, onDeleted, onEnd }: Del
     await api.remove(formId).then(onDeleted, refused);
     setBusy(false);
   };
+  const error = refusal?.text(texts);
   return (
     <Page frame={frame} title={texts.deletion.title} pageKey="delete" hasErrors={error !== undefined}>
       <ErrorSummary

@@ -14,7 +14,7 @@ import type { Registers } from '../registers.ts';
 import type { DraftWork } from '../saving/draft-work.ts';
 import type { EndReason } from '../saving/saver.ts';
 import { useDraft } from '../saving/use-draft.ts';
-import { textsOf } from '../texts/texts.ts';
+import { type Message, textsOf } from '../texts/texts.ts';
 import { CheckPage } from './check-page.tsx';
 import { CodePage } from './code-page.tsx';
 import { ConflictPage } from './conflict-page.tsx';
@@ -45,11 +45,12 @@ export function FormPages(props: FormPagesProps) {
   const { frame, api, definition, formId } = props;
   const texts = textsOf(frame.language);
   const [announcement, announce] = useState('');
-  const [errors, setErrors] = useState<ReadonlyMap<string, string>>(new Map());
+  const [messages, setErrors] = useState<ReadonlyMap<string, Message>>(new Map());
   const draft = useDraft(props.work, {
     merged: () => announce(texts.conflict.merged),
     sent: (name) => announce(texts.files.uploaded(name)),
   });
+  const errors = new Map([...messages].map(([pointer, message]) => [pointer, message(texts)]));
   const model = useModel(definition);
   const { data, files } = draft.content;
   const changeContent: FormContext['changeContent'] = (work) => draft.work.change(work(draft.work.content));
@@ -59,7 +60,7 @@ export function FormPages(props: FormPagesProps) {
     change: (path, value) => changeContent((latest) => ({ ...latest, data: withAnswer(latest.data, path, value) })),
     removeItem(list, index) {
       draft.work.uploads.removeItem(list, index);
-      setErrors(errorsWithoutItem(errors, list, index));
+      setErrors(errorsWithoutItem(messages, list, index));
       changeContent((latest) => withoutItem(latest, list, index));
     },
     registers: props.registers,
@@ -78,10 +79,8 @@ export function FormPages(props: FormPagesProps) {
 function ShownPage({ shared, ...props }: FormPagesProps & { shared: SharedProps }) {
   const { frame, api, formId, fragment } = props;
   const { draft, form, pages, place } = shared;
-  const fields = withTitles(
-    pages.flatMap((page) => fieldsOf(page.elements, place, form.data)),
-    form.texts,
-  );
+  const untitled = pages.flatMap((page) => fieldsOf(page.elements, place, form.data));
+  const fields = withTitles(untitled, form.texts);
   if (draft.pause?.type === 'code')
     return (
       <CodePage
@@ -107,16 +106,22 @@ function ShownPage({ shared, ...props }: FormPagesProps & { shared: SharedProps 
     return <DeletePage {...{ ...shared, onEnd }} onKept={() => history.back()} onDeleted={props.onDeleted} />;
   // Conditions may hide all pages.
   if (fragment.page === 'check' || pages.length === 0)
-    return <CheckPage {...{ ...shared, fields, onEnd, onLeft }} onSubmitted={(sent) => draft.work.submitted(sent)} />;
+    return (
+      <CheckPage
+        {...{ ...shared, onEnd, onLeft }}
+        fields={untitled}
+        onSubmitted={(sent) => draft.work.submitted(sent)}
+      />
+    );
   const number = Math.min(Math.max(1, fragment.page ?? 1), pages.length);
   return <QuestionPage {...shared} number={number} onLeft={onLeft} />;
 }
 
 /** Returns the errors after an item was removed from a list. The errors of later items follow these items. */
-function errorsWithoutItem(errors: ReadonlyMap<string, string>, list: Path, index: number): Map<string, string> {
-  const kept = [...errors].flatMap(([pointer, text]): [string, string][] => {
+function errorsWithoutItem(errors: ReadonlyMap<string, Message>, list: Path, index: number): Map<string, Message> {
+  const kept = [...errors].flatMap(([pointer, message]): [string, Message][] => {
     const path = pathWithoutItem(pathOf(pointer), list, index);
-    return path ? [[pointerOf(path), text]] : [];
+    return path ? [[pointerOf(path), message]] : [];
   });
   return new Map(kept);
 }

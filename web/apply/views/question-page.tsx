@@ -8,7 +8,8 @@ import type { FormPage } from '../model/elements.ts';
 import { pathOf, pointerOf } from '../model/json.ts';
 import { messageFor } from '../model/messages.ts';
 import { fieldsOf, findingsFor } from '../model/questions.ts';
-import { withTitles } from '../model/titles.ts';
+import { titled } from '../model/titles.ts';
+import type { Message } from '../texts/texts.ts';
 import { Page } from './frame.tsx';
 import { LeaveButtons } from './leave-buttons.tsx';
 import { SaveStateNote } from './save-state.tsx';
@@ -71,13 +72,13 @@ export function QuestionPage(props: QuestionProps) {
  * Returns the error messages of a page, keyed by the pointer of the field, in the order of the fields. Leaves out what
  * other pages may answer, and fields whose file is being sent; the summary before submission reports both.
  */
-function problemsOf({ form, place, validator }: SharedProps, page: FormPage): Map<string, string> {
-  const { data, texts, uploads } = form;
+function problemsOf({ form, place, validator }: SharedProps, page: FormPage): Map<string, Message> {
+  const { data, uploads } = form;
   const beingSent = new Set(uploads.running.map(({ path }) => pointerOf(path)));
-  const fields = withTitles(fieldsOf(page.elements, place, data), texts);
+  const fields = fieldsOf(page.elements, place, data);
   const ofThisPage = (given: unknown) => validator(given).filter(({ concernsForm }) => !concernsForm);
-  const problems = findingsFor(data, fields, ofThisPage).map(({ finding, field }): [string, string][] =>
-    field ? [[pointerOf(field.path), messageFor(finding, field, texts)]] : [],
+  const problems = findingsFor(data, fields, ofThisPage).map(({ finding, field }): [string, Message][] =>
+    field ? [[pointerOf(field.path), (texts) => messageFor(finding, titled(field, fields, texts), texts)]] : [],
   );
   return new Map(problems.flat().filter(([pointer]) => !beingSent.has(pointer)));
 }

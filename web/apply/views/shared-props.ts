@@ -4,6 +4,7 @@ import type { FormContext } from '../form-context.ts';
 import type { Place, pagesOf } from '../model/elements.ts';
 import type { createValidator } from '../model/validator.ts';
 import type { OpenDraft } from '../saving/use-draft.ts';
+import type { Message } from '../texts/texts.ts';
 import type { FrameProps } from './frame.tsx';
 
 export interface FormModel {
@@ -17,6 +18,7 @@ export interface SharedProps extends FormModel {
   form: FormContext;
   draft: OpenDraft;
   announcement: string;
-  setErrors(errors: ReadonlyMap<string, string>): void;
+  /** Shows messages at fields, keyed by the pointer of the field. */
+  setErrors(errors: ReadonlyMap<string, Message>): void;
   go(page: Fragment['page'], how?: 'push' | 'replace'): void;
 }

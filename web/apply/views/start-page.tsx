@@ -5,7 +5,7 @@ import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { described, LabelledField } from '../../shared/field.tsx';
 import { type Api, ApiProblem, type Definition } from '../api.ts';
 import { newId } from '../new-id.ts';
-import { type Language, textsOf } from '../texts/texts.ts';
+import { type Language, type Message, textsOf } from '../texts/texts.ts';
 import { type FrameProps, Page } from './frame.tsx';
 import { problemText } from './problem-text.ts';
 
@@ -22,19 +22,19 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
   const [email, setEmail] = useState('');
   const [name, setName] = useState('');
   /** `field` is the id of the input that has the error. */
-  const [error, setError] = useState<{ text: string; field: 'email' | 'name' | undefined }>();
+  const [error, setError] = useState<{ text: Message; field: 'email' | 'name' | undefined }>();
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
   const keyFor = useIdempotencyKey();
-  const fail = (text: string, field?: 'email' | 'name') => {
+  const fail = (text: Message, field?: 'email' | 'name') => {
     setError({ text, field });
     setAttempt(attempt + 1);
   };
   const start = async (event: Event) => {
     event.preventDefault();
     const address = email.trim();
-    if (address === '') return fail(texts.start.noEmail, 'email');
-    if (!/^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(address)) return fail(texts.start.badEmail, 'email');
+    if (address === '') return fail(({ start }) => start.noEmail, 'email');
+    if (!/^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(address)) return fail(({ start }) => start.badEmail, 'email');
     if (isBusy) return;
     setBusy(true);
     try {
@@ -43,19 +43,19 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
     } catch (cause) {
       const isAbout = (pointer: string) =>
         cause instanceof ApiProblem && cause.errors.some((found) => found.pointer === pointer);
-      if (isAbout('/email')) fail(texts.start.badEmail, 'email');
-      else if (isAbout('/name')) fail(texts.start.badName, 'name');
-      else fail(problemText(cause, texts, texts.states.tooMany));
+      if (isAbout('/email')) fail(({ start }) => start.badEmail, 'email');
+      else if (isAbout('/name')) fail(({ start }) => start.badName, 'name');
+      else fail((now) => problemText(cause, now, now.states.tooMany));
     }
     setBusy(false);
   };
-  const errorOf = (field: string) => (error?.field === field ? error.text : undefined);
+  const errorOf = (field: string) => (error?.field === field ? error.text(texts) : undefined);
   return (
     <Page frame={frame} title={definition.name} pageKey="start" hasErrors={error !== undefined}>
       <ErrorSummary
         title={texts.problem}
         attempt={attempt}
-        items={error ? [{ text: error.text, target: error.field }] : []}
+        items={error ? [{ text: error.text(texts), target: error.field }] : []}
       />
       <Introduction definition={definition} language={language} />
       <form noValidate onSubmit={(event) => void start(event)}>
