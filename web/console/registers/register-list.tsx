@@ -6,12 +6,12 @@ import { Loaded, useLoad } from '../elements/loaded.tsx';
 import { Page } from '../elements/page.tsx';
 import { Table } from '../elements/table.tsx';
 import { addressOfPage, type Place } from '../location.ts';
-import { deadReferences, listRequest, type Reference, type RegisterSummary } from './register.ts';
+import { deadReferences, listRequest, type Reference, type Register } from './register.ts';
 import { RegisterCreate } from './register-create.tsx';
 import { References } from './register-references.tsx';
 
 interface List {
-  results: RegisterSummary[];
+  results: Register[];
   page: { next: string | null };
 }
 
@@ -46,7 +46,7 @@ function Registers({ list: { results, page }, tenant, after }: { list: List; ten
               {name}
             </a>,
             description,
-            entries,
+            entries.length,
           ],
         }))}
       />

@@ -3,12 +3,6 @@ import { type ApiRequest, path } from '../api/request.ts';
 
 export type Entry = string | Record<string, unknown>;
 
-export interface RegisterSummary {
-  name: string;
-  description: string;
-  entries: number;
-}
-
 export interface Register {
   name: string;
   description: string;

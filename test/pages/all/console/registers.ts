@@ -239,6 +239,14 @@ export function testRegisters(suite: ConsoleSuite): void {
     await suite.world.api('demo-admin', 'DELETE', '/configuration/v2/configuration/form-service/lost');
   });
 
+  it('registers: the list shows how many entries each has, whether they are texts or objects', async () => {
+    await create('two-texts', '', ['one', 'two']);
+    await create('two-objects', '', [{ value: 'one' }, { value: 'two' }]);
+    const page = await suite.open('/registers');
+    for (const name of ['two-texts', 'two-objects'])
+      expect(await page.getByRole('row', { name }).getByRole('cell').last().textContent()).toBe('2');
+  });
+
   it('registers: more than 50 have pages, and so have more than 50 entries', async () => {
     for (let count = 0; count < 51; count += 1) await create(`many-${String(count).padStart(2, '0')}`, '', []);
     const page = await suite.open('/registers');
@@ -266,7 +274,7 @@ export function testRegisters(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: 'Add an entry' }).waitFor();
   });
 
-  async function create(name: string, description: string, entries: object[]): Promise<void> {
+  async function create(name: string, description: string, entries: (object | string)[]): Promise<void> {
     await suite.world.api('demo-admin', 'POST', '/form/v1/registers', { name, description, entries });
   }
 }
