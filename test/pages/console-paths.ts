@@ -32,6 +32,15 @@ export function testPaths(suite: ConsoleSuite): void {
       expect(await findFaults(page)).toEqual([]);
     });
 
+    it('on hold without a reason says who put it on hold, and that no reason was given', async () => {
+      const id = await suite.world.form();
+      await suite.world.api('demo-admin', 'POST', `/form/v1/forms/${id}`, { operation: 'hold' });
+      const page = await suite.open(`/forms/${id}`);
+      const hold = page.locator('dt', { hasText: /^On hold/ }).locator('+ dd');
+      await expect.poll(() => hold.textContent()).toMatch(/^by .+, no reason given$/);
+      expect(await page.locator('main').textContent()).not.toMatch(/1970|null/);
+    });
+
     it('is put on hold with a reason, released, and deleted after its last characters were typed', async () => {
       const id = await suite.world.form();
       const page = await suite.open(`/forms/${id}`);
@@ -40,7 +49,7 @@ export function testPaths(suite: ConsoleSuite): void {
       await page.getByLabel('Put on hold: reason').fill('Under appeal');
       await expect.poll(() => page.getByText('Put on hold as a curl command').count()).toBe(1);
       await page.getByRole('button', { name: 'Put on hold' }).click();
-      await page.getByText('Under appeal (Ada Admin)').waitFor();
+      await page.getByText('by Ada Admin, Under appeal').waitFor();
       await expect.poll(() => page.getByText('cannot be deleted').count()).toBe(1);
       await page.getByRole('button', { name: 'Release' }).click();
       await page.getByText('The form is no longer on hold.').waitFor();

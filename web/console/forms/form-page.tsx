@@ -68,8 +68,7 @@ function FormFacts({ form, tenant }: { form: Form; tenant: string }) {
         ['Locked', <Time key="locked" at={form.locked} none="No" />],
         ['Will be locked', <Time key="lock" at={form.lockOn} none="No date" />],
         ['Will be deleted', <Time key="delete" at={form.deleteOn} none="No date" />],
-        ...(form.held ? [['On hold since', <Time key="held" at={form.held} />] as const] : []),
-        ...(form.hold ? [['Reason for the hold', `${form.hold.reason} (${form.hold.by.name})`] as const] : []),
+        ...(form.held ? [['On hold', holdText(form)] as const] : []),
       ]}
     />
   );
@@ -83,8 +82,12 @@ function Created({ form }: { form: Form }) {
   );
 }
 
+function holdText({ hold }: Form): string {
+  return hold ? `by ${hold.by.name}, ${hold.reason ?? 'no reason given'}` : 'Yes';
+}
+
 function applicantText({ applicant, anonymousApplicant }: Form): string {
   const account = anonymousApplicant ? 'without an account' : 'with an account';
-  const channels = (applicant?.channels ?? []).map(({ channel, address }) => `${channel} ${address}`);
-  return [applicant?.addressAs, account, ...channels].filter(Boolean).join(', ');
+  const channels = (applicant.channels ?? []).map(({ channel, address }) => `${channel} ${address}`);
+  return [applicant.addressAs, account, ...channels].filter(Boolean).join(', ');
 }

@@ -20,10 +20,10 @@ export interface Form {
   lockOn: string | null;
   deleteOn: string | null;
   submitted: string | null;
-  held: string | null;
-  hold: { reason: string; by: Person } | null;
+  held: boolean;
+  hold?: { reason: string | null; by: Person } | null;
   anonymousApplicant: boolean;
-  applicant: { addressAs?: string; channels?: { channel: string; address: string }[] } | null;
+  applicant: { addressAs?: string; channels?: { channel: string; address: string }[] };
 }
 
 export interface FormPage {

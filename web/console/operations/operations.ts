@@ -46,11 +46,11 @@ export interface QuarantinedItem {
   formId: string | null;
   definitionId: string | null;
   reason: string;
-  detail: string | null;
+  detail: string;
   firstSeen: string;
-  lastTried: Time;
+  lastTried: string;
   attempts: number;
-  released: Time | boolean;
+  released: boolean;
 }
 
 const target = 'form-service' as const;

@@ -28,9 +28,10 @@ export interface Comparison {
 
 export interface Revision {
   revision: number;
-  created: string;
-  lastUpdated: string;
-  entries: number;
+  created: string | null;
+  lastUpdated: string | null;
+  /** Number of entries; null if the revision is not a list. */
+  entries: number | null;
   latest: boolean;
   active: boolean;
 }
