@@ -1,6 +1,7 @@
 // Keeps unsent input in this tab, so that it survives the end of the session and the next sign-in. Secrets are never
 // kept. The input of one person is never shown to another person.
 import { useCallback, useState } from 'preact/hooks';
+import { isEqual } from '../../apply/model/json.ts';
 
 const prefix = 'formgate-console:kept:';
 const ownerKey = 'formgate-console:owner';
@@ -40,27 +41,33 @@ export interface KeptValue<T> {
   forget(next?: T): void;
 }
 
-/** Like `useState`, but keeps unsent input. `key` names the resource; `label` describes the kept input for people. */
+/**
+ * Like `useState`, but keeps unsent input. `key` names the resource; `label` describes the kept input for people. If
+ * `initial` changes, because its resource was loaded again, it replaces a value that nobody has edited.
+ */
 export function useKept<T>(key: string, label: string, initial: T): KeptValue<T> {
   const [state, setState] = useState(() => {
     const kept = read(key);
-    return { value: kept ? (kept.value as T) : initial, isKept: kept !== undefined };
+    return { value: kept ? (kept.value as T) : initial, isKept: kept !== undefined, initial };
   });
+  const isOutdated = !state.isKept && !isEqual(state.initial, initial);
+  if (isOutdated) setState({ value: initial, isKept: false, initial });
   const set = useCallback(
     (value: T) => {
       write(key, { label, value });
-      setState({ value, isKept: true });
+      setState({ value, isKept: true, initial });
     },
-    [key, label],
+    [key, label, initial],
   );
   const forget = useCallback(
     (next: T = initial) => {
       write(key, undefined);
-      setState({ value: next, isKept: false });
+      setState({ value: next, isKept: false, initial });
     },
     [key, initial],
   );
-  return { ...state, set, forget };
+  const { value, isKept } = state;
+  return { value: isOutdated ? initial : value, isKept, set, forget };
 }
 
 function keys(): string[] {

@@ -75,6 +75,29 @@ export function testClients(suite: ConsoleSuite): void {
     expect(await configured(suite, 'permits')).toMatchObject({ description: 'For permits' });
   });
 
+  it('clients: redirect URIs that were registered since the page was opened are offered for a change', async () => {
+    const { api, url } = suite.world;
+    const [first, second] = ['callback', 'callback2'].map((path) => `${url}/token-handler/clients/moving/${path}`);
+    const moving = { id: 'moving', name: 'Moving', description: '', targets: [], keycloakLogout: false };
+    const update = { clients: { moving: { ...moving, redirectUris: [first] } } };
+    await api('demo-admin', 'PATCH', document, { operation: 'UPDATE', update });
+    const page = await suite.open('/clients/moving');
+    await page.getByText('Register with a registration token').click();
+    await page.getByLabel('Registration token').fill('demo-registration-token');
+    await page.getByRole('button', { name: 'Register', exact: true }).click();
+    await page.getByText('The client is registered: people can sign in.').waitFor();
+    await page.getByText('Change the registered redirect URIs').click();
+    const uris = page.getByLabel('Registered redirect URIs');
+    await expect.poll(() => uris.inputValue()).toBe(first);
+    await api('demo-admin', 'PUT', '/token-handler/v1/clients/moving', { redirectUris: [first, second] });
+    // A save of the client loads the page's data again.
+    await page.getByText('Edit this client').click();
+    await page.getByLabel('Description (optional)').fill('Moved');
+    await page.getByRole('button', { name: 'Save client' }).click();
+    await page.getByText('The client was saved.').waitFor();
+    await expect.poll(() => uris.inputValue()).toBe(`${first}\n${second}`);
+  });
+
   it('clients: a new client with the id of one that exists is refused, and that one stays as it is', async () => {
     const { api, url } = suite.world;
     const taken = {
