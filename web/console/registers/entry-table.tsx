@@ -24,7 +24,9 @@ export function EntryTable({ register, onChanged }: Props) {
   const [start, setStart] = useState(0);
   const [edited, setEdited] = useState<Edited>();
   const columns = columnsOf(register.entries);
-  const [keyField, setKeyField] = useState(columns.includes(defaultKey) ? defaultKey : (columns[0] ?? defaultKey));
+  const [chosenKey, setKeyField] = useState(defaultKey);
+  // The columns may change when the register is loaded again.
+  const keyField = columns.includes(chosenKey) ? chosenKey : (columns[0] ?? defaultKey);
   const found = register.entries.filter((entry) => matches(entry, search));
   const from = Math.min(start, Math.max(0, Math.ceil(found.length / pageSize) - 1) * pageSize);
   const close = (text: string | undefined) => {

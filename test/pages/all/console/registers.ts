@@ -247,6 +247,18 @@ export function testRegisters(suite: ConsoleSuite): void {
       expect(await page.getByRole('row', { name }).getByRole('cell').last().textContent()).toBe('2');
   });
 
+  it('registers: entries that are imported into an empty register can be edited, whatever their key is called', async () => {
+    await create('codes', '', []);
+    const page = await suite.open('/registers/codes');
+    await page.getByLabel('Table with a header').fill('code,label\nban,Banff\n');
+    await page.getByLabel('Column that is the key').fill('code');
+    await page.getByRole('button', { name: 'Preview the changes' }).click();
+    await page.getByText('1 added, 0 changed, 0 removed').waitFor();
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    await page.getByText('Imported: 1 added').waitFor();
+    await page.getByRole('button', { name: 'Edit ban' }).waitFor();
+  });
+
   it('registers: more than 50 have pages, and so have more than 50 entries', async () => {
     for (let count = 0; count < 51; count += 1) await create(`many-${String(count).padStart(2, '0')}`, '', []);
     const page = await suite.open('/registers');
