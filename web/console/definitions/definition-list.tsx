@@ -4,7 +4,7 @@ import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';
 import { Page } from '../elements/page.tsx';
 import { Table } from '../elements/table.tsx';
-import { type DefinitionName, definitionsRequest } from '../forms/form.ts';
+import { type DefinitionName, definitionsRequest, type DefinitionList as List } from '../forms/form.ts';
 import { addressOfPage } from '../location.ts';
 import { useRole, useSignedIn } from '../session/session-context.ts';
 import { DefinitionCreate } from './definition-create.tsx';
@@ -12,9 +12,7 @@ import { DefinitionCreate } from './definition-create.tsx';
 export function DefinitionList() {
   const { tenant } = useSignedIn();
   const mayConfigure = useRole('configuration-admin');
-  const load = useLoad('definitions', () =>
-    send<{ results: DefinitionName[]; truncated: boolean }>(definitionsRequest),
-  );
+  const load = useLoad('definitions', () => send<List>(definitionsRequest));
   return (
     <Page title="Definitions">
       <p>A form definition says who may apply, what the form asks, and how long drafts are kept.</p>

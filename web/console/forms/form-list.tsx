@@ -8,7 +8,7 @@ import { Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
 import { addressOfPage, go, type Place } from '../location.ts';
 import { useSignedIn } from '../session/session-context.ts';
-import { type DefinitionName, definitionsRequest, type Form, type FormPage } from './form.ts';
+import { type DefinitionList, type DefinitionName, definitionsRequest, type Form, type FormPage } from './form.ts';
 import { type Filter, filterOf, listRequest, queryOf } from './form-filter.ts';
 import { FormSearch } from './form-search.tsx';
 
@@ -16,7 +16,7 @@ export function FormList({ place }: { place: Place }) {
   const filter = filterOf(place.query);
   const [address, setAddress] = useState('');
   const request = listRequest(filter, address);
-  const definitions = useLoad('definitions', () => send<{ results: DefinitionName[] }>(definitionsRequest));
+  const definitions = useLoad('definitions', () => send<DefinitionList>(definitionsRequest));
   const forms = useLoad(JSON.stringify([filter, address]), () => send<FormPage>(request));
   const show = (next: Filter) => go(addressOfPage(place.tenant, ['forms'], queryOf(next)));
   return (
@@ -24,7 +24,7 @@ export function FormList({ place }: { place: Place }) {
       <FormSearch
         filter={filter}
         address={address}
-        definitions={definitions.value?.results ?? []}
+        definitions={definitions.value}
         problem={forms.problem}
         onSearch={(next, nextAddress) => {
           setAddress(nextAddress);

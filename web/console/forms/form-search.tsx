@@ -2,13 +2,14 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { ApiProblem } from '../api/problem.ts';
 import { Select, TextField } from '../elements/fields.tsx';
-import { type DefinitionName, statuses } from './form.ts';
+import { type DefinitionList, type DefinitionName, statuses } from './form.ts';
 import type { Filter } from './form-filter.ts';
 
 interface Props {
   filter: Filter;
   address: string;
-  definitions: readonly DefinitionName[];
+  /** Undefined until they are loaded. */
+  definitions: DefinitionList | undefined;
   problem: ApiProblem | undefined;
   onSearch(filter: Filter, address: string): void;
 }
@@ -55,9 +56,10 @@ export function FormSearch({ filter, address, definitions, problem, onSearch }: 
           <Select
             id="definition"
             label="Definition"
+            hint={definitions?.truncated ? `Only the first ${definitions.results.length} are listed.` : undefined}
             value={draft.definition}
             onChange={change('definition')}
-            options={[['', 'Any'], ...withChosen(definitions, draft.definition)]}
+            options={[['', 'Any'], ...withChosen(definitions?.results ?? [], draft.definition)]}
           />
           <Select
             id="status"

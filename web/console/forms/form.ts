@@ -31,6 +31,12 @@ export interface FormPage {
   page: { next: string | null; size: number; total?: number; totalIsMinimum?: boolean; searchIncomplete?: boolean };
 }
 
+export interface DefinitionList {
+  results: DefinitionName[];
+  /** True if there are more definitions than the listed ones. */
+  truncated: boolean;
+}
+
 export interface DefinitionName {
   id: string;
   name: string;

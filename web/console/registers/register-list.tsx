@@ -6,7 +6,7 @@ import { Loaded, useLoad } from '../elements/loaded.tsx';
 import { Page } from '../elements/page.tsx';
 import { Table } from '../elements/table.tsx';
 import { addressOfPage, type Place } from '../location.ts';
-import { deadReferences, listRequest, type Reference, type Register } from './register.ts';
+import { deadReferences, type FoundReferences, listRequest, type Register } from './register.ts';
 import { RegisterCreate } from './register-create.tsx';
 import { References } from './register-references.tsx';
 
@@ -59,14 +59,12 @@ function Registers({ list: { results, page }, tenant, after }: { list: List; ten
 }
 
 function DeadReferences({ tenant }: { tenant: string }) {
-  const load = useLoad('dead', () => send<{ results: Reference[]; truncated: boolean }>(deadReferences));
+  const load = useLoad('dead', () => send<FoundReferences>(deadReferences));
   return (
     <section aria-labelledby="dead-title">
       <h2 id="dead-title">References to registers that do not exist</h2>
       <Loaded load={load}>
-        {({ results }) => (
-          <References references={results} tenant={tenant} empty="Every register that a form names exists." />
-        )}
+        {(found) => <References found={found} tenant={tenant} empty="Every register that a form names exists." />}
       </Loaded>
     </section>
   );

@@ -10,7 +10,7 @@ import { addressOfPage, go } from '../location.ts';
 import { useSignedIn } from '../session/session-context.ts';
 import { EntryTable } from './entry-table.tsx';
 import { ImportCsv } from './import-csv.tsx';
-import { deleteRequest, type Reference, type Register, referencesRequest, registerRequest } from './register.ts';
+import { deleteRequest, type FoundReferences, type Register, referencesRequest, registerRequest } from './register.ts';
 import { References } from './register-references.tsx';
 import { RegisterRevisions } from './register-revisions.tsx';
 
@@ -56,14 +56,12 @@ export function RegisterPage({ name }: { name: string }) {
 }
 
 function ReferencesOf({ name, tenant }: { name: string; tenant: string }) {
-  const load = useLoad(name, () => send<{ results: Reference[] }>(referencesRequest(name)));
+  const load = useLoad(name, () => send<FoundReferences>(referencesRequest(name)));
   return (
     <section aria-labelledby="references-title">
       <h2 id="references-title">References</h2>
       <Loaded load={load}>
-        {({ results }) => (
-          <References references={results} tenant={tenant} empty="No form definition names this register." />
-        )}
+        {(found) => <References found={found} tenant={tenant} empty="No form definition names this register." />}
       </Loaded>
       <Curl request={referencesRequest(name)} label="References as a curl command" />
     </section>

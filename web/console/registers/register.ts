@@ -44,6 +44,12 @@ export interface Reference {
   pointer: string;
 }
 
+export interface FoundReferences {
+  results: Reference[];
+  /** True if the search was cut off. */
+  truncated: boolean;
+}
+
 const target = 'form-service' as const;
 
 export const listRequest = (after: string): ApiRequest => ({

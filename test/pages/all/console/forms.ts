@@ -38,6 +38,20 @@ export function testForms(suite: ConsoleSuite): void {
     await page.getByRole('link', { name: suite.formId }).waitFor();
   });
 
+  it('forms: the filter says if it does not list all definitions', async () => {
+    const page = await suite.context.newPage();
+    onTestFinished(() => page.close());
+    // The service cuts the list off after a thousand definitions.
+    await page.route('**/form/v1/definitions', async (route) => {
+      const response = await route.fetch();
+      const list = (await response.json()) as { results: unknown[] };
+      await route.fulfill({ response, json: { results: list.results.slice(0, 1), truncated: true } });
+    });
+    await page.goto(`${suite.world.url}/console/demo/forms`);
+    await page.getByText('Only the first 1 are listed.').waitFor();
+    expect(await findFaults(page)).toEqual([]);
+  });
+
   it('forms: days of the filter begin at midnight in the time zone of the browser, as the listed times do', async () => {
     const storageState = await suite.context.storageState();
     const edmonton = await suite.world.context({ timezoneId: 'America/Edmonton', storageState });

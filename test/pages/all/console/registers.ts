@@ -247,6 +247,27 @@ export function testRegisters(suite: ConsoleSuite): void {
       expect(await page.getByRole('row', { name }).getByRole('cell').last().textContent()).toBe('2');
   });
 
+  it('registers: a search for references that was cut off does not claim to be complete', async () => {
+    const urn = createUrns('urn:example').register('countries');
+    const uiSchema = { type: 'VerticalLayout', elements: [], options: { urns: Array(1_001).fill(urn) } };
+    const configuration = { id: 'countless', name: 'A', anonymousApply: false, applicantRoles: [], uiSchema };
+    const document = '/configuration/v2/configuration/form-service/countless';
+    const dataSchema = { type: 'object', properties: {} };
+    await suite.world.api('demo-admin', 'PATCH', document, {
+      operation: 'REPLACE',
+      configuration: { ...configuration, dataSchema },
+    });
+    const warning = 'Not all form definitions could be searched';
+    const list = await suite.open('/registers');
+    const dead = list.getByRole('region', { name: 'References to registers that do not exist' });
+    await dead.getByText(warning).waitFor();
+    expect(await dead.textContent()).not.toContain('Every register that a form names exists.');
+    expect(await findFaults(list)).toEqual([]);
+    const page = await suite.open('/registers/countries');
+    await page.getByRole('region', { name: 'References', exact: true }).getByText(warning).waitFor();
+    await suite.world.api('demo-admin', 'DELETE', document);
+  });
+
   it('registers: entries that are imported into an empty register can be edited, whatever their key is called', async () => {
     await create('codes', '', []);
     const page = await suite.open('/registers/codes');
