@@ -111,6 +111,32 @@ export function testPaths(suite: ConsoleSuite): void {
       await expect.poll(() => page.getByRole('heading', { name: 'Your sessions' }).count()).toBe(1);
     });
 
+    it('cannot be extended: the dialog closes all the same, says so, and the work can be saved before the end', async () => {
+      const page = await suite.context.newPage();
+      onTestFinished(() => page.close());
+      const end = Date.now() + 115_000;
+      let reads = 0;
+      // The identity provider limits the session, so the reported expiry moves by no more than rounding.
+      await page.route('**/token-handler/sessions', async (route) => {
+        const response = await route.fetch();
+        if (!response.ok()) return route.fulfill({ response });
+        const sessions = (await response.json()) as Record<string, unknown>[];
+        reads += 1;
+        const expiry = new Date(end + reads).toISOString();
+        await route.fulfill({ response, json: sessions.map((one) => ({ ...one, expiry })) });
+      });
+      await page.goto(`${suite.world.url}/console/demo/forms`);
+      const dialog = page.getByRole('alertdialog');
+      await dialog.getByRole('button', { name: 'Stay signed in' }).click();
+      await page.getByText('The session could not be extended').waitFor();
+      expect(await findFaults(page)).toEqual([]);
+      await page.getByLabel('Status').selectOption('draft');
+      await page.getByRole('button', { name: 'Search' }).click();
+      await page.waitForURL(/status=draft/);
+      expect(await dialog.count()).toBe(0);
+      expect(reads).toBeGreaterThan(1);
+    });
+
     it('is never readable as a token: not in a cookie, not in storage', async () => {
       const page = await suite.open('/sessions');
       await settled(page);

@@ -48,7 +48,7 @@ function SignedIn({ session, place, followed }: SignedInProps) {
       <Frame place={place} session={session} onSignOut={leave}>
         <View place={place} />
       </Frame>
-      {followed.ending && <ExpiryWarning key={followed.ending.expiry} ending={followed.ending} onSignOut={leave} />}
+      {followed.ending && <ExpiryWarning ending={followed.ending} onSignOut={leave} />}
     </SignedInContext.Provider>
   );
 }

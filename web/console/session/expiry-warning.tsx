@@ -1,5 +1,6 @@
 // Warns two minutes before the session ends (WCAG 2.2, success criterion 2.2.1). The Escape key extends the session.
-import { useEffect, useRef, useState } from 'preact/hooks';
+// Each answer closes the dialog, so that a person can save their work before the end.
+import { useEffect, useReducer, useRef, useState } from 'preact/hooks';
 import { consoleSession, extendSession } from './session.ts';
 import type { Ending } from './session-state.ts';
 
@@ -8,59 +9,76 @@ interface Props {
   onSignOut(): void;
 }
 
+/**
+ * Milliseconds by which the expiry moves at least if the session was extended. The end that the identity provider sets
+ * may move by the duration of a request, because refresh tokens state their lifetime in seconds.
+ */
+const leastExtension = 30_000;
+
+const isLater = (expiry: string, than: string) => Date.parse(expiry) - Date.parse(than) >= leastExtension;
+
 /** The warning disappears when a request of any tab has extended the session. */
 export function ExpiryWarning({ ending, onSignOut }: Props) {
-  const [isOver, setOver] = useState(false);
-  const [seconds, setSeconds] = useState(0);
+  const [answered, setAnswered] = useState<{ expiry: string; isExtending: boolean }>();
+  const [, render] = useReducer<number, void>((count) => count + 1, 0);
   useEffect(() => {
-    const check = () => {
-      setOver(consoleSession()?.expiry !== ending.expiry);
-      setSeconds((count) => count + 1);
-    };
-    const timer = setInterval(check, 1_000);
+    const timer = setInterval(() => render(), 1_000);
     return () => clearInterval(timer);
-  }, [ending]);
+  }, []);
   const stay = async () => {
+    setAnswered({ expiry: ending.expiry, isExtending: true });
     await extendSession().catch(() => undefined);
-    setOver(consoleSession()?.expiry !== ending.expiry);
+    setAnswered({ expiry: ending.expiry, isExtending: false });
   };
-  return isOver ? null : (
-    <Warning
-      ending={ending}
-      left={ending.remaining - seconds * 1_000}
-      onStay={() => void stay()}
-      onSignOut={onSignOut}
-    />
-  );
+  const session = consoleSession();
+  if (!session || isLater(session.expiry, ending.expiry)) return null;
+  const minutes = Math.max(1, Math.ceil((ending.endsAt - performance.now()) / 60_000));
+  const left = `${minutes} ${minutes === 1 ? 'minute' : 'minutes'}`;
+  if (!answered || isLater(ending.expiry, answered.expiry))
+    return <Warning left={left} onStay={() => void stay()} onSignOut={onSignOut} />;
+  return answered.isExtending ? null : <NotExtended left={left} />;
 }
 
-function Warning({ ending, left, onStay, onSignOut }: Props & { left: number; onStay(): void }) {
+interface WarningProps {
+  /** The time until the session ends. */
+  left: string;
+  onStay(): void;
+  onSignOut(): void;
+}
+
+function Warning({ left, onStay, onSignOut }: WarningProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
-  const isLast = consoleSession()?.absoluteExpiry === ending.expiry;
-  const minutes = Math.max(1, Math.ceil(left / 60_000));
+  useEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    // Closing the dialog returns the focus to the field in which the person was typing.
+    return () => shown?.close();
+  }, []);
   const stay = (event: Event) => {
     event.preventDefault();
     onStay();
   };
   return (
     <dialog ref={dialog} class="dialog" role="alertdialog" aria-labelledby="expiry-title" onCancel={stay}>
-      <h2 id="expiry-title">
-        Your session ends in {minutes} {minutes === 1 ? 'minute' : 'minutes'}
-      </h2>
-      <p>
-        {isLast
-          ? 'It has reached its longest duration and cannot be extended. What you type is kept in this tab; sign in again afterwards.'
-          : 'What you have typed is kept in this tab. To continue without a new sign-in, stay signed in.'}
-      </p>
+      <h2 id="expiry-title">Your session ends in {left}</h2>
+      <p>What you have typed is kept in this tab. To continue without a new sign-in, stay signed in.</p>
       <div class="actions">
         <button type="button" class="button" onClick={onStay}>
-          {isLast ? 'Check again' : 'Stay signed in'}
+          Stay signed in
         </button>
         <button type="button" class="button quiet" onClick={onSignOut}>
           Sign out
         </button>
       </div>
     </dialog>
+  );
+}
+
+function NotExtended({ left }: { left: string }) {
+  return (
+    <p class="note ending" role="alert">
+      The session could not be extended and ends in {left}. Save your work now. What you have typed and not saved is
+      kept in this tab; sign in again afterwards.
+    </p>
   );
 }

@@ -12,8 +12,8 @@ export type SessionState =
 
 /** A session that ends soon. */
 export interface Ending {
-  /** Milliseconds that were left at the time of the warning. */
-  remaining: number;
+  /** The time of the end in milliseconds, by `performance.now()`. */
+  endsAt: number;
   expiry: string;
 }
 
@@ -38,7 +38,7 @@ export function useFollowedSession(): FollowedSession {
     const stop = tokenHandler().on((event) => {
       if (event.type === 'unauthorized') return;
       if (event.type === 'expiring') {
-        setEnding({ remaining: event.remaining, expiry: event.session.expiry });
+        setEnding({ endsAt: performance.now() + event.remaining, expiry: event.session.expiry });
         return;
       }
       setEnding(undefined);
