@@ -31,6 +31,27 @@ test.each(Object.entries(renamedSettings))('the notes warn about the renamed set
   );
 });
 
+describe('the notes warn about a rewrite that decodes paths', () => {
+  const nginx = ['--set', 'ingress.enabled=true,ingress.preset=nginx'];
+  const gateway = [
+    ...['--set', 'httpRoute.enabled=true', '--set-json', 'httpRoute.parentRefs=[{"name":"public"}]'],
+    ...['--set', 'networkPolicy.ingressController.podLabels.app=envoy'],
+  ];
+
+  test.each([
+    ['ingress.rewrite', nginx],
+    ['httpRoute.rewrite', gateway],
+  ])('%s', async (name, set) => {
+    expect(await render(...set)).not.toContain('WARNING');
+    expect(await render(...set, '--set', `${name}=true`)).toContain(`WARNING: ${name} is set.`);
+  });
+
+  test('but not about that of Traefik, which decodes nothing', async () => {
+    const set = 'ingress.enabled=true,ingress.preset=traefik,ingress.rewrite=true';
+    expect(await render('--set', set)).not.toContain('WARNING');
+  });
+});
+
 describe('if the NetworkPolicy admits no identity provider', () => {
   const hint = 'Back-channel logout fails until networkPolicy.from lists the pods of the identity provider';
   const publicUrl = (url: string) => ['--set-string', `tokenHandler.publicUrl=${url}`];

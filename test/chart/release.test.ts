@@ -14,10 +14,6 @@ const quiet = {
   'tokenHandler.replicas': 0,
   'platformServer.replicas': 0,
   'reconciler.suspend': true,
-  // The preset `traefik` of the trial values would create a Middleware, whose custom resource definition may be missing
-  // in the cluster. With the preset `none`, the chart requires a value that identifies the ingress controller.
-  'ingress.preset': 'none',
-  'networkPolicy.ingressController.podLabels': { 'app.kubernetes.io/name': 'traefik' },
 };
 
 async function succeed(program: string, args: string[]): Promise<string> {

@@ -288,7 +288,12 @@ describe('with an HTTPRoute instead of the Ingress', () => {
       {
         ...values,
         ingress: { enabled: false },
-        httpRoute: { enabled: true, hostnames: [world.host], parentRefs: [{ name: 'tests', sectionName: 'http' }] },
+        httpRoute: {
+          enabled: true,
+          rewrite: true,
+          hostnames: [world.host],
+          parentRefs: [{ name: 'tests', sectionName: 'http' }],
+        },
       },
       '--set-json=networkPolicy.ingressController.podLabels={"app.kubernetes.io/name":"traefik"}',
     );

@@ -208,6 +208,8 @@ function worldValues({ namespace, host, url }: World): object {
     ingress: {
       enabled: true,
       preset: process.env.INGRESS_PRESET || 'traefik',
+      // trial.test.ts tests the default, without a rewrite.
+      rewrite: true,
       className: process.env.INGRESS_CLASS || 'traefik',
       hosts: [host],
       platformServer: true,
