@@ -20,20 +20,24 @@ export interface Mail {
 
 /**
  * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply to any command except the
- * login. A retry then probably gets the same reply.
+ * login. A retry then probably gets the same reply. `refusedRecipient` is true if that command named the recipient, and
+ * the reply does not have the enhanced status 5.7 (RFC 3463: security or policy). A server that relays no mail for the
+ * platform replies with 5.7, whatever the recipient.
  */
 export class MailError extends Error {
   readonly refused: boolean;
+  readonly refusedRecipient: boolean;
   /** The SMTP reply code, if the server replied. */
   readonly reply: number | undefined;
 
   constructor(cause: unknown) {
-    const { code, responseCode, command } = cause as { code?: unknown; responseCode?: unknown; command?: unknown };
+    const { code, responseCode, command, response } = cause as Record<string, unknown>;
     const parts = [code, responseCode, command].filter((part) => typeof part === 'string' || typeof part === 'number');
     super(`the mail server did not accept the message (${parts.join(' ') || 'no reason given'})`);
     this.name = 'MailError';
     this.reply = typeof responseCode === 'number' ? responseCode : undefined;
     this.refused = typeof responseCode === 'number' && responseCode >= 500 && code !== 'EAUTH';
+    this.refusedRecipient = this.refused && command === 'RCPT TO' && !/^\d{3}[ -]5\.7\./.test(String(response));
   }
 }
 

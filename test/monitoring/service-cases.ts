@@ -169,7 +169,10 @@ const people: AlertCase[] = [
   },
   {
     ...{ alert: 'FormgateCodesNotDelivered', when: 'addresses that do not exist', at: 60, firing: [] },
-    series: { ...mails('taken', flow(60, 2)), ...mails('refused', flow(60, 2)) },
+    series: {
+      ...{ ...mails('taken', flow(60, 2)), ...mails('refused', flow(60, 2)) },
+      ...{ ...codes('sent', flow(60, 2)), ...codes('not-sent', flow(60, 0)), ...codes('undeliverable', flow(60, 2)) },
+    },
   },
   {
     ...{ alert: 'FormgateCodesNotDelivered', when: 'a restart resets the counters', at: 62, firing: [] },

@@ -7,20 +7,26 @@ import { expect } from 'vitest';
 import { listenOnLowPort } from '../../dev/ports.ts';
 import { call, roleToken, type TestPlatform } from './platform.ts';
 
-/** A mail server that stores messages. With `behave`, a test can make the server delay or reject messages. */
+/**
+ * A mail server that stores messages. With `behave`, a test can make the server delay or reject messages. With
+ * `refuseRecipients`, the server rejects every recipient (RCPT TO).
+ */
 export interface MailServer {
   port: number;
   received: ParsedMail[];
   behave(answer: (message: ParsedMail) => Promise<void> | void): void;
+  refuseRecipients(responseCode: number, text: string): void;
   close(): Promise<void>;
 }
 
 export async function startMailServer(): Promise<MailServer> {
   const received: ParsedMail[] = [];
   let behaviour: (message: ParsedMail) => Promise<void> | void = () => undefined;
+  let refusal: Error | undefined;
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
+    onRcptTo: (_address, _session, done) => done(refusal),
     async onData(stream, _session, done) {
       try {
         const message = await simpleParser(stream);
@@ -39,6 +45,9 @@ export async function startMailServer(): Promise<MailServer> {
     received,
     behave: (answer) => {
       behaviour = answer;
+    },
+    refuseRecipients: (responseCode, text) => {
+      refusal = Object.assign(new Error(text), { responseCode });
     },
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };

@@ -175,12 +175,12 @@ describe('the budget of a telephone number', () => {
 });
 
 describe('a code that is not sent', () => {
-  const failing = async (error: unknown, subscriberId: string | null = 'known') => {
+  const failing = async (error: unknown, subscriberId: string | null = 'known', outcome = 'not-sent') => {
     const form = await world.addForm({ subscriberId });
     const { send, service, counted } = world.createVerification({ subscribeNow: () => Promise.reject(error) });
     service.onSend = () => Promise.reject(error);
     const problem = await problemOf(send({ form }));
-    expect(counted).toEqual(['not-sent']);
+    expect(counted).toEqual([outcome]);
     // The failed send does not count, so the applicant may ask again immediately.
     expect(await sends(form)).toBe(0);
     return problem;
@@ -203,14 +203,16 @@ describe('a code that is not sent', () => {
     expect(await failing(error)).toBe(error);
   });
 
-  it('because the service has no provider for the channel is a missing channel', async () => {
-    const error = new PlatformError('notifications', 'rejected', { upstreamStatus: 400 });
-    expect(await failing(error)).toMatchObject({ slug: 'no-channel', cause: error });
+  it('because the service has no provider, or the mail server refuses the address, is undeliverable', async () => {
+    const error = new PlatformError('notifications', 'rejected', { upstreamStatus: 400, rejection: 'refused' });
+    expect(await failing(error, 'known', 'undeliverable')).toMatchObject({ slug: 'no-channel', cause: error });
   });
 
   it('because the applicant cannot be subscribed does not count either', async () => {
     const gone = new Problem('gone', 'The form was deleted.');
-    expect(await failing(gone, null)).toBe(gone);
+    expect(await failing(gone, null, 'undeliverable')).toBe(gone);
+    const none = new Problem('no-channel', 'The applicant has no channel for notices.');
+    expect(await failing(none, null, 'undeliverable')).toBe(none);
     const late = new PlatformError('notifications', 'timeout');
     expect(await failing(late, null)).toBe(late);
   });

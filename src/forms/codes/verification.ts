@@ -170,7 +170,7 @@ async function sendReserved(
       await send(await options.subscribeNow(form.id, subscriberId));
     });
   } catch (error) {
-    options.count('not-sent');
+    options.count(isUndeliverable(error) ? 'undeliverable' : 'not-sent');
     if (!isCalled || !mayHaveSent(error)) await refund();
     throw error;
   }
@@ -186,9 +186,14 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
   } catch (error) {
     // The subscriber has this channel, so a 400 means that the service has no provider for the channel.
     if (isRejection(error, [400]))
-      throw new Problem('no-channel', 'The platform sends no codes to the applicant’s channel.', { cause: error });
+      throw new Problem('no-channel', 'The platform cannot send codes to the applicant’s address.', { cause: error });
     throw error;
   }
+}
+
+/** True if no code can reach the applicant, although the notification service works. */
+function isUndeliverable(error: unknown): boolean {
+  return error instanceof Problem && (error.slug === 'no-channel' || error.slug === 'gone');
 }
 
 /**

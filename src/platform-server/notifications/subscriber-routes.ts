@@ -171,6 +171,8 @@ async function sendCode(
         ?.withdraw()
         .catch((error: unknown) => log.warn({ err: error, tenant: of.id }, 'unsent code not withdrawn'));
     }
+    if (cause instanceof MailError && cause.refusedRecipient)
+      throw invalidRequest([{ pointer: '/address', detail: 'was refused by the mail server' }]);
     throw cause instanceof MailError ? new Problem('internal', 'The code could not be sent.', { cause }) : cause;
   }
 }

@@ -54,6 +54,30 @@ it('a code that the mail server has refused does not count as sent', async () =>
   expect((await operate({ operation: 'check-code', code: sentCode() })).status).toBe(400);
 });
 
+it.each([
+  [550, '5.1.1 User unknown'],
+  [550, 'No such user here'],
+  [552, '5.2.2 Mailbox full'],
+])('an address that the mail server refuses is invalid, and the code does not count (%i %s)', async (reply, text) => {
+  expect((await operate({ operation: 'send-code' })).status).toBe(200);
+  const first = sentCode();
+  server.refuseRecipients(reply, text);
+  const errors = [{ pointer: '/address', detail: 'was refused by the mail server' }];
+  expect(await operate({ operation: 'send-code' })).toMatchObject({ status: 400, body: { errors } });
+  expect((await operate({ operation: 'check-code', code: first })).body).toEqual({ verified: true });
+});
+
+it.each([
+  [554, '5.7.1 Relay access denied'],
+  [450, '4.2.1 Try again later'],
+])(
+  'a mail server that takes no mail from the platform is a failure, whatever the address (%i %s)',
+  async (reply, text) => {
+    server.refuseRecipients(reply, text);
+    expect((await operate({ operation: 'send-code' })).status).toBe(500);
+  },
+);
+
 it('the log says if the previous code could not be made valid again', async () => {
   const pool = new pg.Pool({ connectionString: platform.databaseUrl });
   onTestFinished(() => pool.end());

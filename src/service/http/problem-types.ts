@@ -139,8 +139,9 @@ export const problemTypes = {
   'no-channel': {
     status: 409,
     title: 'The applicant has no channel to send to',
-    meaning: 'The applicant has no email address or telephone number to which the platform can send a code.',
-    action: 'Create a form whose applicant has another channel, such as an email address.',
+    meaning:
+      'The applicant has no email address or telephone number to which the platform can send a code, or the mail server refuses the address.',
+    action: 'Correct the address if it is mistyped. Otherwise create a form whose applicant has another channel.',
   },
   'too-many-files': {
     status: 409,
