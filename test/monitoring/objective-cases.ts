@@ -140,4 +140,13 @@ function casesOf(indicator: Indicator): AlertCase[] {
   ];
 }
 
-export const objectiveCases: AlertCase[] = indicators.flatMap(casesOf);
+/** Uploads, whose duration is mostly that of the client's connection. */
+const slowUploads: AlertCase = {
+  ...{ alert: 'FormgateFormApiLatency', when: 'applicants with slow connections upload files', at: 150, firing: [] },
+  series: {
+    ...durations(http, '1', { route: form })(steady(150, 0)),
+    ...durations(http, '1', { route: '/apply/api/tenants/:tenant/forms/:formId/files' })(steady(150, 1)),
+  },
+};
+
+export const objectiveCases: AlertCase[] = [...indicators.flatMap(casesOf), slowUploads];

@@ -84,6 +84,8 @@ export async function startExchange(options: ExchangeOptions = {}) {
       pause: () => undefined,
       resume: () => undefined,
     } as unknown as Dispatcher.DispatchController,
+    /** Returns the sum of the measured durations of the upstream, in milliseconds. */
+    upstreamTime: async () => 0,
     request: undefined as unknown as IncomingMessage,
     response: undefined as unknown as ServerResponse,
   };
@@ -103,6 +105,10 @@ export async function startExchange(options: ExchangeOptions = {}) {
     },
   } as unknown as Lease;
   const metrics = createMetrics();
+  exchange.upstreamTime = async () => {
+    const text = (await metrics.registry.getSingleMetricAsString('formgate_upstream_duration_seconds')) ?? '';
+    return Number(/_sum (\S+)/.exec(text)?.[1]) * 1_000;
+  };
   const proxyOptions = {
     connections: { share: async () => (options.lease ?? (async (one: Lease) => one))(granted), own: () => granted },
     streams: {

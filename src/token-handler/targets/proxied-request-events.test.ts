@@ -183,6 +183,42 @@ describe('an upstream that does not respond', () => {
   });
 });
 
+describe('the duration of an upstream', () => {
+  const measured = ['setTimeout', 'clearTimeout', 'performance'] as const;
+
+  it('begins when the client has sent the body, however long that took', async () => {
+    vi.useFakeTimers({ toFake: [...measured] });
+    const exchange = await startExchange(upload);
+    await vi.advanceTimersByTimeAsync(9_000);
+    sendingOf(exchange).onRequestSent();
+    await vi.advanceTimersByTimeAsync(200);
+    head(exchange);
+    expect(await exchange.upstreamTime()).toBeCloseTo(200);
+  });
+
+  it('begins at the last part of the body if the upstream responds before the client has sent the rest', async () => {
+    vi.useFakeTimers({ toFake: [...measured] });
+    const exchange = await startExchange(upload);
+    await vi.advanceTimersByTimeAsync(9_000);
+    sendingOf(exchange).onBodySent();
+    await vi.advanceTimersByTimeAsync(300);
+    head(exchange);
+    expect(await exchange.upstreamTime()).toBeCloseTo(300);
+  });
+
+  it('begins again with a second try', async () => {
+    vi.useFakeTimers({ toFake: [...measured] });
+    const exchange = await startExchange();
+    sendingOf(exchange).onRequestSent();
+    await vi.advanceTimersByTimeAsync(5_000);
+    exchange.handler.onResponseError(exchange.controller, Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+    expect(exchange.dispatched).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(100);
+    head(exchange);
+    expect(await exchange.upstreamTime()).toBeCloseTo(100);
+  });
+});
+
 describe('an upstream that responds before the client has sent the whole body', () => {
   it('may take any time to finish its response', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -31,7 +31,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   #download: Download | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #stopNotice: (() => void) | undefined;
-  /** Value of `performance.now()` when the request was passed to undici. */
+  /** Value of `performance.now()` when the request, or the latest part of its body, was sent. */
   #sent = 0;
   #isOver = false;
   #isEvents = false;
@@ -83,10 +83,11 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   onBodySent(): void {
-    this.#timer.refresh();
+    this.onRequestSent();
   }
 
   onRequestSent(): void {
+    this.#sent = performance.now();
     this.#timer.refresh();
   }
 

@@ -29,7 +29,7 @@ export function createTargetMetrics({ registry, namesTargets }: TargetMetricsOpt
     outcomes: createProxyOutcomes({ registry, namesTargets }),
     upstreamDuration: new prom.Histogram({
       name: 'formgate_upstream_duration_seconds',
-      help: 'Time from the start of sending a proxied request to an upstream until the head of the response arrived',
+      help: 'Time from the end of sending a proxied request to an upstream until the head of the response arrived',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
