@@ -92,10 +92,11 @@ const registrations: AlertCase[] = [
 
 const keyAge = (...parts: Parameters<typeof gauge>) =>
   plainGauge('formgate_key_ring_current_key_age_seconds', ...parts);
-const expires = (inSeconds: number, minutes = 120) => ({
-  [series('formgate_certificate_expiry_timestamp_seconds', { certificate: 'redis-ca' })]: gauge([inSeconds, minutes]),
+const expires = (inSeconds: number, certificate = 'redis', minutes = 120) => ({
+  [series('formgate_certificate_expiry_timestamp_seconds', { certificate })]: gauge([inSeconds, minutes]),
 });
-const ca = { job: 'forms', certificate: 'redis-ca' };
+const ofServer = { job: 'forms', certificate: 'redis' };
+const ofAuthority = { job: 'forms', certificate: 'redis-ca' };
 const secrets: AlertCase[] = [
   {
     ...{ alert: 'FormgateKeyRingOld', when: 'a key of 401 days', at: 90, firing: [warning] },
@@ -107,12 +108,29 @@ const secrets: AlertCase[] = [
     series: keyAge([401 * day, 45], [0, 45]),
   },
   {
-    ...{ alert: 'FormgateCertificateExpiring', when: 'ten days are left', at: 90, firing: [{ ...warning, ...ca }] },
+    ...{
+      alert: 'FormgateCertificateExpiring',
+      when: 'ten days are left',
+      at: 90,
+      firing: [{ ...warning, ...ofServer }],
+    },
     series: expires(10 * day),
   },
   {
     ...{ alert: 'FormgateCertificateExpiring', when: 'a day is left', at: 90 },
-    ...{ series: expires(day), firing: [critical, warning].map((severity) => ({ ...severity, ...ca })) },
+    ...{ series: expires(day), firing: [critical, warning].map((severity) => ({ ...severity, ...ofServer })) },
+  },
+  {
+    ...{ alert: 'FormgateCertificateExpiring', when: 'it has expired', at: 90 },
+    ...{ series: expires(-day), firing: [critical, warning].map((severity) => ({ ...severity, ...ofServer })) },
+  },
+  {
+    ...{ alert: 'FormgateCertificateExpiring', when: 'a trusted authority has a day left', at: 90 },
+    ...{ series: expires(day, 'redis-ca'), firing: [{ ...warning, ...ofAuthority }] },
+  },
+  {
+    ...{ alert: 'FormgateCertificateExpiring', when: 'a bundle has an authority that has expired', at: 90, firing: [] },
+    series: { ...expires(-day, 'redis-ca'), ...expires(-day, 'extra-ca') },
   },
   {
     ...{ alert: 'FormgateCertificateExpiring', when: 'a month is left', at: 90, firing: [] },

@@ -1,6 +1,7 @@
 // Exports the expiry of certificates: of authorities that the process was given in files and settings, and of servers.
 import { X509Certificate } from 'node:crypto';
 import prom from 'prom-client';
+import { type Clock, systemClock } from '../clock.ts';
 
 /**
  * The value of the label `certificate`. Names that end in `-ca` stand for authorities that the process trusts, and the
@@ -12,16 +13,21 @@ export interface Certificates {
   /** Records the certificate that a server has presented. `valid_to` is a text such as `Jan 1 00:00:00 2030 GMT`. */
   presented(name: CertificateName, certificate: { valid_to?: string } | undefined): void;
   /**
-   * Records the expiry of one certificate in a PEM text: the one that expires first. Ignores a text without a
-   * certificate.
+   * Records the expiry of one certificate in a PEM text: of those that have not expired, the one that expires first. If
+   * all have expired, the one that expired last. Ignores a text without a certificate.
    */
   given(name: CertificateName, pem: string): void;
 }
 
-export function createCertificateMetrics({ registry }: { registry: prom.Registry }): Certificates {
+export interface CertificateMetricsOptions {
+  registry: prom.Registry;
+  clock?: Clock;
+}
+
+export function createCertificateMetrics({ registry, clock = systemClock }: CertificateMetricsOptions): Certificates {
   const gauge = new prom.Gauge<'certificate'>({
     name: 'formgate_certificate_expiry_timestamp_seconds',
-    help: 'Expiry time of certificates: of servers (identity-provider, postgres, redis), and of the trusted authorities that a setting names (extra-ca, postgres-ca, redis-ca). For a file with several certificates, the earliest expiry',
+    help: 'Expiry time of certificates: of servers (identity-provider, postgres, redis), and of the trusted authorities that a setting names (extra-ca, postgres-ca, redis-ca). For a file with several certificates, the earliest expiry that was still to come when the process started',
     labelNames: ['certificate'],
     registers: [registry],
   });
@@ -30,7 +36,11 @@ export function createCertificateMetrics({ registry }: { registry: prom.Registry
   };
   return {
     presented: (name, certificate) => note(name, Date.parse(certificate?.valid_to ?? '')),
-    given: (name, pem) => note(name, Math.min(...expiriesIn(pem))),
+    given(name, pem) {
+      const expiries = expiriesIn(pem);
+      const coming = expiries.filter((expiry) => expiry > clock().getTime());
+      note(name, coming.length > 0 ? Math.min(...coming) : Math.max(...expiries));
+    },
   };
 }
 
