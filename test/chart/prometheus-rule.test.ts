@@ -65,6 +65,9 @@ test.each([
   [{ 'serviceMonitor.enabled': false }, /prometheusRule\.matchers: without serviceMonitor\.enabled/],
   [{ 'prometheusRule.matchers': 'namespace=forms' }, /matchers/],
   [{ 'prometheusRule.objectives.availability': 100 }, /availability/],
+  // At 14.4 times the allowed rate, more than all requests would have to fail.
+  [{ 'prometheusRule.objectives.availability': 93 }, /availability/],
+  [{ 'prometheusRule.objectives.latency': 94.9 }, /latency/],
   [{ 'prometheusRule.objectives.formApiSeconds': 0.3 }, /formApiSeconds/],
   [{ 'prometheusRule.thresholds.outboxAge': 1 }, /outboxAge/],
 ])('%j is rejected', async (set, message) => {
