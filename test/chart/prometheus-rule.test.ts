@@ -1,7 +1,9 @@
 // Tests that the PrometheusRule contains the rules of files/alerts.yaml with the values of the release. The promtool
 // tests in test/monitoring use the rules of this file too.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { missingJobs, type Rule, type RuleFile, rules, ruleText } from '../monitoring/rules.ts';
 import { chart, helms, type KubeObject, pick, render, template } from './helm.ts';
@@ -42,6 +44,16 @@ test('objectives, thresholds, matchers and the address of the runbooks are repla
   for (const one of rules(expected)) one.labels = { ...one.labels, cluster: 'north' };
   expect(rule.spec).toEqual(expected);
   expect(JSON.stringify(rule.spec)).not.toContain('${');
+});
+
+test('a long threshold from a values file is a whole number of seconds', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'formgate-thresholds-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'values.yaml');
+  writeFileSync(file, 'prometheusRule: { thresholds: { reconcilerSeconds: 1814400, overdueSeconds: 2592000 } }');
+  const rule = pick<PrometheusRule>(await render(helm, { files: [...files, file], set: on }), 'PrometheusRule');
+  const settings = { reconcilerSeconds: 1_814_400, overdueSeconds: 2_592_000, ...serviceMonitor() };
+  expect(rule.spec).toEqual(parse(ruleText(settings)));
 });
 
 test('alerts have further labels, and can be left out', async () => {

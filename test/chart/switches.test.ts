@@ -556,6 +556,15 @@ describe('a Gateway or ingress controller without a preset is accepted', () => {
   });
 });
 
+test('an amount of memory in bytes is compared with its unit', async () => {
+  const resources = (requested: unknown, limit: unknown) => ({
+    'forms.resources': { requests: { cpu: '100m', memory: requested }, limits: { memory: limit } },
+  });
+  await rendered(resources('256Mi', 536_870_912));
+  await rendered(resources(268_435_456, '512Mi'));
+  await expect(rendered(resources(1_073_741_824, '512Mi'))).rejects.toThrow('is above its limit (512Mi)');
+});
+
 describe('invalid values', () => {
   const refusal = async (options: Rendering) => {
     const { code, stderr } = await template(helm, options);

@@ -197,7 +197,8 @@ in JSON, as {rule, ports}: root
 
 {{/* Converts a quantity such as 250m, 1.5 or 512Mi to a number, to compare it with others: the quantity */}}
 {{- define "formgate.amount" -}}
-{{- $text := toString . -}}
+{{- /* Helm prints large numbers of values files as in 5e+08. */ -}}
+{{- $text := kindIs "float64" . | ternary (printf "%.3f" (float64 .)) (toString .) -}}
 {{- $number := regexFind "^[0-9.]+" $text | float64 -}}
 {{- $suffix := regexFind "[A-Za-z]+$" $text -}}
 {{- $factors := dict "" 1.0 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 -}}
