@@ -194,6 +194,15 @@ describe('the sidecars of all processes, such as a proxy of the database', () =>
   });
 });
 
+test('a check that Kubernetes would end before it reports the problem is refused', async () => {
+  const times = { 'checks.timeLimitSeconds': 300, 'checks.activeDeadlineSeconds': 359 };
+  const { code, stderr } = await template(helm, { files, set: times });
+  expect(code).not.toBe(0);
+  expect(stderr).toContain('checks.activeDeadlineSeconds: set at least 360, 60 more than timeLimitSeconds');
+  await render(helm, { files, set: { ...times, 'checks.activeDeadlineSeconds': 360 } });
+  await render(helm, { files, set: { ...times, 'checks.enabled': false } });
+});
+
 test('invalid times are refused', async () => {
   const { code, stderr } = await template(helm, { files, set: { 'checks.timeLimitSeconds': 0 } });
   expect(code).not.toBe(0);

@@ -130,6 +130,12 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.checks -}}
+{{- $deadline := add (int .timeLimitSeconds) 60 -}}
+{{- if and .enabled (lt (int .activeDeadlineSeconds) (int $deadline)) -}}
+{{- $problems = append $problems (printf "checks.activeDeadlineSeconds: set at least %d, 60 more than timeLimitSeconds; a check that Kubernetes ends leaves no log" $deadline) -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.serviceMonitor -}}
 {{- if and .enabled (gt (include "formgate.seconds" .scrapeTimeout | float64) (include "formgate.seconds" .interval | float64)) -}}
 {{- $problems = append $problems (printf "serviceMonitor.scrapeTimeout: %s is longer than the interval %s" .scrapeTimeout .interval) -}}
