@@ -14,8 +14,8 @@ import type { CodeAnswer, CodeQuestion } from './tenant-code-worker.ts';
 import type { CodePiece } from './written-code.ts';
 
 /**
- * Each method throws Problem `busy` if too many jobs wait, or if its own job waits too long. `tenant` is the owner of
- * the code.
+ * Each method throws Problem `busy` if too many jobs wait, or if its own job waits too long, and `unavailable` if
+ * `close` interrupts it. `tenant` is the owner of the code.
  */
 export interface TenantCode {
   /**

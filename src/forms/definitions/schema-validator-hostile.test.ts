@@ -213,3 +213,16 @@ describe('errors that repeat a long text', () => {
     expect((await validator.inspect('tenant', definition)).errors).toHaveLength(1);
   });
 });
+
+describe('a stop', () => {
+  it('interrupts a validation without blaming its schema', async () => {
+    const { validator, validate, metrics, log } = start({ jobMs: 60_000 });
+    await validate(honest, { name: 'Ana' });
+    // Three forms that exceed a limit would suspend the schema.
+    const forms = ['one', 'two', 'three'].map((formId) => outcome(validate(endless, trap, { formId })));
+    await validator.close();
+    for (const form of forms) expect(await form).toMatchObject({ slug: 'unavailable', status: 503 });
+    expect(await metrics.registry.metrics()).not.toMatch(/^formgate_schema_suspensions_total [1-9]/m);
+    expect(log.text()).not.toContain('data schema suspended');
+  });
+});

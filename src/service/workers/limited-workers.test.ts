@@ -168,10 +168,18 @@ describe('the workers', () => {
   it('do not start after they were closed', async () => {
     const { workers, run } = start();
     await run('count');
-    const running = run('loop');
     await workers.close();
-    expect(await running).toMatchObject({ exceeded: 'time' });
     await expect(run('count')).rejects.toMatchObject({ slug: 'unavailable' });
+  });
+
+  it('refuse a job that they end because they are closed, as if it had never run', async () => {
+    const { workers, run, count } = start({ jobMs: 60_000 });
+    await run('count');
+    const running = run('loop');
+    const refused = expect(running).rejects.toMatchObject({ slug: 'unavailable', status: 503 });
+    await workers.close();
+    await refused;
+    expect(await count('formgate_worker_jobs_total', ',outcome="time"')).toBe(0);
   });
 
   it('refuse a job whose worker starts while they are closed', async () => {

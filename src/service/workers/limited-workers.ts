@@ -54,7 +54,7 @@ export class LimitedWorkers<Q, A> {
   /**
    * Runs a job and returns its outcome. `prepare` returns the job. It is called when a worker is free, so that a caller
    * can read the data of the job only then, and it can throw to refuse the job. Throws Problem `busy` if the queue is
-   * full or the wait is too long, and `unavailable` if no worker can be started.
+   * full or the wait is too long, and `unavailable` if no worker can be started, or if `close` has ended the worker.
    */
   async run(claim: Claim, prepare: () => Q | Promise<Q>): Promise<JobReply<A>> {
     const { name } = this.#options;
@@ -70,6 +70,7 @@ export class LimitedWorkers<Q, A> {
     }
   }
 
+  /** Ends all workers. Running jobs are refused. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const timer of this.#idle.values()) clearTimeout(timer);
@@ -98,6 +99,8 @@ export class LimitedWorkers<Q, A> {
       this.#remove(worker);
       this.#metrics.kills.inc({ worker: this.#options.name });
     }
+    // `close` has ended the worker, so the job may not have exceeded a limit.
+    if ('exceeded' in reply) this.#refuseIfClosed();
     return [reply, worker.jobs];
   }
 
