@@ -47,7 +47,7 @@ const changes = (resources: CoreClientResource[], document: CoreDocument, given 
 
 describe('a client', () => {
   it('is created, updated, repaired or kept', () => {
-    const status = (hash: string) => ({ syncedHash: hash });
+    const status = (hash: string) => ({ observedGeneration: 1, syncedHash: hash });
     const document = documentOf(
       { same: entryOf('same'), changed: { id: 'changed', name: 'earlier' }, edited: { name: 'by hand' } },
       ['same', 'changed', 'edited', 'removed'],
@@ -66,6 +66,14 @@ describe('a client', () => {
       edited: 'repaired',
       removed: 'repaired',
     });
+  });
+
+  it('that a later edit of its resource changes is not a repair, if the status does not show the earlier edit yet', () => {
+    // The write of the second generation succeeded. Its status was refused, because the resource had changed again.
+    const status = { observedGeneration: 1, syncedHash: hashEntry({ id: 'a', name: 'first' }) };
+    const third = resource('a', { generation: 3, status });
+    expect(changes([third], documentOf({ a: { id: 'a', name: 'second' } }, ['a']))).toEqual({ a: 'updated' });
+    expect(changes([third], documentOf({}, ['a']))).toEqual({ a: 'created' });
   });
 
   it('that was written before a crash and is not in a status yet is not a repair', () => {

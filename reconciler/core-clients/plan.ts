@@ -111,12 +111,15 @@ function refuseId(
 }
 
 function changeOf(document: CoreDocument, resource: CoreClientResource, id: string, hash: string): Change {
-  const { syncedHash } = resource.status;
+  const { syncedHash, observedGeneration } = resource.status;
   const isThere = document.clients.has(id);
   const present = isThere ? hashEntry(document.clients.get(id)) : undefined;
   if (present === hash) return 'none';
+  // If the resource was edited after its status was written, an earlier run may have written an entry that the status
+  // does not show yet.
+  const isLastWrite = syncedHash !== undefined && observedGeneration === resource.generation;
   // Others changed or removed the entry that was last written for this resource.
-  if (syncedHash !== undefined && document.owned.has(id) && present !== syncedHash) return 'repaired';
+  if (isLastWrite && document.owned.has(id) && present !== syncedHash) return 'repaired';
   return isThere ? 'updated' : 'created';
 }
 
