@@ -22,7 +22,7 @@ function readArguments(): RunArguments {
   }
 }
 
-await runMain(name, async () => {
+await runMain(name, async (takeSignals) => {
   const args = readArguments();
   if (args.help) return console.log(help);
   const config = parseSettings(settings);
@@ -31,6 +31,7 @@ await runMain(name, async () => {
   const log = createLogger({ name, level: isTerminal && !process.env.LOG_LEVEL ? 'warn' : config.LOG_LEVEL });
   warnOfVariables(settings, process.env, log);
   const stop = new AbortController();
+  takeSignals();
   // A terminal that is closed sends SIGHUP.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   const tracing = await startTracing(name, config, log);

@@ -1,8 +1,12 @@
-// Tests what the image's entry point writes when a command cannot be loaded.
-import { execFile } from 'node:child_process';
+// Tests what the image's entry point writes when a command cannot be loaded, and that a signal ends a command.
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
 const entry = join(import.meta.dirname, 'main.ts');
 const withoutPino = `data:text/javascript,${encodeURIComponent(`
@@ -30,3 +34,26 @@ it('writes one JSON line and exits 1 if a module of the command is missing, even
     msg: 'cannot start',
   });
 });
+
+it.each(['config --check --process platform-server --time-limit PT1H', 'keycloak-setup --user admin --tenant demo'])(
+  'a command that waits for another system ends on SIGTERM, even as process 1 of a container: %s',
+  async (command) => {
+    const folder = mkdtempSync(join(tmpdir(), 'formgate-command-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    // Accepts connections and never responds.
+    const silent = createServer((socket) => socket.on('error', () => undefined).resume()).listen(0, '127.0.0.1');
+    onTestFinished(() => void silent.close());
+    await once(silent, 'listening');
+    const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const isSetup = command.startsWith('keycloak-setup');
+    const more = isSetup ? ['--url', `http://${address}`, '--output', join(folder, 'secrets.yaml')] : [];
+    const child = spawn(process.execPath, [entry, ...command.split(' '), ...more], {
+      env: { ...process.env, DATABASE_URL: `postgres://forms@${address}/forms`, KEYCLOAK_PASSWORD: 'password' },
+    });
+    const exited = once(child, 'exit');
+    await once(silent, 'connection');
+    child.kill('SIGTERM');
+    // Without a handler, the process would have no exit code, and Linux would ignore a signal to process 1.
+    expect(await exited).toEqual([143, null]);
+  },
+);

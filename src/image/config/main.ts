@@ -1,9 +1,11 @@
 // The command `config`. It checks the configuration of processes without starting them.
+import { endOnSignals } from '../../service/operations/end-on-signals.ts';
 import { readArguments } from '../usage-error.ts';
 import { help, parseCheckArguments } from './arguments.ts';
 import { checkConfiguration } from './check.ts';
 import { exitCodeOf, printJson, printText } from './finding.ts';
 
+endOnSignals();
 const command = readArguments(parseCheckArguments);
 if (command) {
   const reports = await checkConfiguration({ ...command, env: process.env });

@@ -2,6 +2,7 @@
 // the clients' secrets, the passwords and the registration tokens to a file.
 import { z } from 'zod';
 import { ConfigError, parseConfig, secret } from '../../service/operations/config.ts';
+import { endOnSignals } from '../../service/operations/end-on-signals.ts';
 import { UsageError } from '../usage-error.ts';
 import { createAdminApi, SetupError } from './admin-api.ts';
 import { help, parseSetupArguments } from './arguments.ts';
@@ -35,6 +36,7 @@ Apply it with kubectl, name it in forms.account.secret.existingSecret and tokenH
 and then delete the file.`);
 }
 
+endOnSignals();
 try {
   await main();
 } catch (error) {

@@ -60,6 +60,7 @@ describe('a process', () => {
   }
   const env = { PORT: '0', METRICS_PORT: '0', HOST: '127.0.0.1', DRAIN_DELAY: 'PT0S' };
 
+  const hang = "process.stderr.write('begun'); await new Promise((resolve) => setTimeout(resolve, 600_000));";
   const failure =
     "Object.assign(new Error('canary'), { severity: 'ERROR', routine: 'x', detail: 'canary', code: '23505' })";
   it.each(['SIGTERM', 'SIGINT'] as const)(
@@ -127,6 +128,20 @@ describe('a process', () => {
     expect(JSON.parse(output)).toMatchObject({ level: 'fatal', msg: 'cannot start', reason });
     expect(output).not.toContain('stack');
   });
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const)(
+    'that is still starting, or is a command, exits on %s with %i, even as process 1 of a container',
+    async (signal, expected) => {
+      const { child, exited, until } = main(`starting-${signal}`, hang);
+      await until('begun');
+      child.kill(signal);
+      // A process without a handler would have no exit code, and process 1 of a container would ignore the signal.
+      expect((await exited).code).toBe(expected);
+    },
+  );
 
   it('that cannot start writes one log line and exits 1, even with an open timer', async () => {
     const { exited } = main('broken', "setInterval(() => undefined, 1000); throw new Error('no store');");

@@ -2,6 +2,7 @@
 // and exits with 1.
 import pino from 'pino';
 import { ConfigError } from './config.ts';
+import { endOnSignals } from './end-on-signals.ts';
 import { createLogger, describeError, type Logger } from './log.ts';
 import { StartupError } from './startup-check.ts';
 
@@ -15,9 +16,13 @@ export interface Stoppable {
 /**
  * Runs `start`. If `start` returns a service, an uncaught exception drains the service. If `start` returns no service,
  * or has not returned yet, an uncaught exception ends the process with status 1. All problems of a configuration are
- * logged in one line; on a terminal they are printed as text.
+ * logged in one line; on a terminal they are printed as text. SIGTERM and SIGINT end the process until `start` calls
+ * `takeSignals`, which it does when it registers its own handlers.
  */
-export async function runMain(name: string, start: () => Promise<Stoppable> | Promise<void>): Promise<void> {
+export async function runMain(
+  name: string,
+  start: (takeSignals: () => void) => Promise<Stoppable> | Promise<void>,
+): Promise<void> {
   const log = createLogger({ name, level: 'info', destination: pino.destination({ sync: true }) });
   let running: Stoppable | undefined;
   let uncaught = 0;
@@ -30,8 +35,9 @@ export async function runMain(name: string, start: () => Promise<Stoppable> | Pr
     if (!running) process.exit();
     if (uncaught === 1) drain(running);
   });
+  const takeSignals = endOnSignals();
   try {
-    running = (await start()) || undefined;
+    running = (await start(takeSignals)) || undefined;
   } catch (error) {
     reportFailedStart(log, name, error);
     process.exit(1);

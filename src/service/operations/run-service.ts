@@ -16,13 +16,14 @@ export function runService<S extends ServiceSchema>(
   settings: ProcessSettings<S>,
   start: (options: { config: z.output<S>; log: Logger; env: NodeJS.ProcessEnv }) => Promise<RunningService>,
 ): Promise<void> {
-  return runMain(name, async () => {
+  return runMain(name, async (takeSignals) => {
     const config = parseSettings(settings);
     const log = createLogger({ name, level: (config as { LOG_LEVEL: string }).LOG_LEVEL });
     warnOfVariables(settings, process.env, log);
     const tracing = await startTracing(name, config as TracingSettings, log);
     const running = await start({ config, log, env: process.env });
     const stoppable = tracing ? closingLast(running, tracing) : running;
+    takeSignals();
     stopOnSignals(stoppable, log);
     return stoppable;
   });
