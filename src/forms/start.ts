@@ -11,6 +11,7 @@ import { createHttpApp } from '../service/http/http-app.ts';
 import { createRateLimits } from '../service/limits/rate-limit.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
+import { createOwnListener } from '../service/operations/own-listener.ts';
 import { type PoolWatchPace, watchReadiness } from '../service/operations/process-readiness.ts';
 import { createRefusals, type Refusals } from '../service/operations/refusals.ts';
 import { type RunningService, serve } from '../service/operations/serve.ts';
@@ -103,36 +104,34 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   createDatabaseMetrics({ metrics, pool: pools.outbox, clock });
   platform.register(registered);
   void platform.preload();
-  let ownUrl = '';
+  const ownCalls = createOwnListener();
   const pool = shareRequestPool(base);
-  const apply = createIntakeApplication({ ...base, pool, ownUrl: () => ownUrl });
+  const apply = createIntakeApplication({ ...base, pool, ownUrl: ownCalls.url });
   const readiness = watchReadiness({
     env,
     ...{ config, log, metrics, pool: pools.requests, account: platform.account, pace: startup, watch: poolWatch },
   });
-  const running = await serve({
-    app: createHttpApp({
-      ...{ log, metrics, refusals, presentProblem: presentNoticeProblem },
-      routes: formsRoutes({ ...createRouteOptions(base, pool, outbox), apply: apply?.routes }),
-      trustedProxies: config.TRUSTED_PROXIES,
-      corsOrigins: config.CORS_ORIGINS,
-      bodyLimit: config.BODY_LIMIT,
-    }),
-    ...{ host: config.HOST, port: config.PORT, metricsPort: config.METRICS_PORT },
-    metrics,
+  const app = createHttpApp({
+    ...{ log, metrics, refusals, presentProblem: presentNoticeProblem },
+    routes: formsRoutes({ ...createRouteOptions(base, pool, outbox), apply: apply?.routes }),
+    trustedProxies: config.TRUSTED_PROXIES,
+    corsOrigins: config.CORS_ORIGINS,
+    bodyLimit: config.BODY_LIMIT,
+  });
+  if (apply && config.APPLY_API_URL === undefined) await ownCalls.listen(app);
+  return serve({
+    ...{ app, host: config.HOST, port: config.PORT, metrics, metricsPort: config.METRICS_PORT },
     readiness: readiness.conditions,
     drainDeadline: config.DRAIN_DEADLINE,
     drainDelay: config.DRAIN_DELAY,
     log,
     async close() {
       readiness.stop();
-      await Promise.all([outbox.stop(), addresses.stop(), storage.stop()]);
+      await Promise.all([outbox.stop(), addresses.stop(), storage.stop(), ownCalls.close()]);
       await apply?.api.close();
       await Promise.all([validator.close(), platform.close(), ...Object.values(pools).map((one) => one.end())]);
     },
   });
-  ownUrl = running.url;
-  return running;
 }
 
 /** The objects that the functions below use. */

@@ -59,7 +59,7 @@ export interface FormApi {
 export interface FormApiOptions {
   /** Base URL of another form service to call, without a trailing slash. By default, calls go to this process. */
   apiUrl?: string | undefined;
-  /** Returns the URL of this process. */
+  /** Returns the URL at which this process serves its own calls. */
   ownUrl(): string;
   account: TokenSource;
   log: Logger;

@@ -27,7 +27,7 @@ export interface IntakeApplicationOptions {
   log: Logger;
   metrics: Metrics;
   clock: Clock;
-  /** Returns the URL of this process. Call it only after the process listens. */
+  /** Returns the URL at which this process serves its own calls. Call it only after the process listens. */
   ownUrl(): string;
 }
 

@@ -152,7 +152,8 @@ interface Connections {
   drain(deadline: number): Promise<boolean>;
 }
 
-function prepareDrain(server: Server): Connections {
+/** Tracks the connections of a server, so that a stop lets running requests finish. */
+export function prepareDrain(server: Server): Connections {
   // Responses are stored by socket. A set of responses would often reallocate its table, and old tables would keep
   // responses in memory until V8 collects its old generation.
   const connections = new Map<Socket, { running?: ServerResponse | undefined }>();
