@@ -1,7 +1,7 @@
 // Tests `npm start` and `npm run demo`: the first start, a restart, a start after a kill, and a start with `--fresh`.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -228,6 +228,8 @@ describe('npm start', { timeout: 3 * longestStart }, () => {
     const file = join(directory, 'data/prometheus-targets.json');
     await mkdir(join(directory, 'data'), { recursive: true });
     await writeFile(file, 'from a run that was killed');
+    // Formgate's secrets show that the folder is its own. The other tests usually have written them.
+    await appendFile(join(directory, 'data/secrets.json'), '');
     const starting = start(['--fresh']);
     // `--fresh` deletes the file. The start writes the file again only after it has chosen the services' addresses.
     const isSettled = () => !existsSync(file) || running?.output().includes('Formgate is ready') === true;

@@ -1,25 +1,26 @@
 // Starts all of Formgate on one machine, in the order of dependencies, and stops it in the reverse order. Formgate's
 // processes are configured by environment variables only, as in a cluster.
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../src/service/clock.ts';
 import { createUrns } from '../src/service/urn.ts';
 import { buildPages } from '../web/build.ts';
 import { openAccess, type RunningAccess } from './access/open-access.ts';
+import { openDataFolder } from './data-folder.ts';
 import { registerConsole } from './demo-data/console.ts';
 import { createCountriesRegister } from './demo-data/countries.ts';
 import { platformSeed, waitForNotices, writeDemoData } from './demo-data/demo-data.ts';
 import { createGateway, type Gateway, type Targets } from './gateway.ts';
 import { listenAt } from './gateway-port.ts';
 import { type Mailbox, openMailbox } from './mailbox/mailbox.ts';
-import { scrapeTargetsFile, writeScrapeTargets } from './monitoring/scrape-targets.ts';
+import { writeScrapeTargets } from './monitoring/scrape-targets.ts';
 import type { StartOptions } from './options.ts';
 import { findFreePort } from './ports.ts';
 import type { EmbeddedPostgres } from './postgres/ownership.ts';
-import { removePostgres, startPostgres } from './postgres/postgres.ts';
+import { startPostgres } from './postgres/postgres.ts';
 import { type SupervisedChild, superviseChild } from './processes/child-process.ts';
 import { environmentFile, processEnvironments, serviceSecretName } from './processes/environments.ts';
-import { openSecrets, type Secrets } from './secrets.ts';
+import type { Secrets } from './secrets.ts';
 import { createStopStack, StoppedError, type StopStack } from './stop-stack.ts';
 
 export interface Formgate {
@@ -80,7 +81,7 @@ async function startAll(run: Run): Promise<Started> {
   const publicUrl = `http://localhost:${gateway.port}`;
 
   const pages = inBackground(buildPages());
-  const secrets = await openFolder(options);
+  const secrets = await openDataFolder(options);
   const postgres = await startDatabase(run, secrets);
   const mailbox = await openMailbox({ directory: join(options.directory, 'mailbox'), clock: systemClock });
   await stack.add(mailbox.close);
@@ -130,23 +131,6 @@ async function startAll(run: Run): Promise<Started> {
 function inBackground<T>(work: Promise<T>): Promise<T> {
   work.catch(() => undefined);
   return work;
-}
-
-/** Creates the data folder. With `fresh`, first deletes only the files that Formgate created in the folder. */
-async function openFolder({ directory, fresh }: StartOptions): Promise<Secrets> {
-  await mkdir(directory, { recursive: true });
-  const secretsFile = join(directory, 'secrets.json');
-  if (fresh) {
-    const password = await openSecrets(secretsFile).then(
-      (secrets) => secrets.get('postgres'),
-      () => 'lost',
-    );
-    await removePostgres({ directory: join(directory, 'postgres'), password });
-    for (const name of ['mailbox', 'logs', 'seed.json', 'reconciler.env', 'secrets.json', scrapeTargetsFile])
-      await rm(join(directory, name), { recursive: true, force: true });
-  }
-  await mkdir(join(directory, 'logs'), { recursive: true });
-  return openSecrets(secretsFile);
 }
 
 async function startDatabase({ options, report, stack, fail }: Run, secrets: Secrets): Promise<EmbeddedPostgres> {

@@ -129,7 +129,8 @@ second for a document. While a service fails, the process uses the last response
 | \`URN_PREFIX\` | \`urn:example\` | As in the tables above, for all processes |
 | \`LOG_LEVEL\` | \`info\` | As in the tables above, for all services |
 
-\`npm start -- --fresh\` deletes all data first.`;
+\`npm start -- --fresh\` deletes all data first. It refuses a folder with files of these names but without Formgate's
+\`secrets.json\`.`;
 
 function listOf(rules: readonly SettingsRule[]): string[] {
   if (rules.length === 0) return [];
