@@ -16,6 +16,7 @@ import { type PoolWatchPace, watchReadiness } from '../service/operations/proces
 import { createRefusals, type Refusals } from '../service/operations/refusals.ts';
 import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
+import { endPools } from '../service/postgres/end-pools.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import type { SharedPool } from '../service/postgres/shared-pool.ts';
@@ -129,7 +130,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
       readiness.stop();
       await Promise.all([outbox.stop(), addresses.stop(), storage.stop(), ownCalls.close()]);
       await apply?.api.close();
-      await Promise.all([validator.close(), platform.close(), ...Object.values(pools).map((one) => one.end())]);
+      await Promise.all([validator.close(), platform.close(), endPools(Object.values(pools))]);
     },
   });
 }

@@ -13,6 +13,7 @@ import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { watchReadiness } from '../service/operations/process-readiness.ts';
 import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
+import { endPools } from '../service/postgres/end-pools.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
@@ -115,7 +116,7 @@ export async function startPlatformServer(options: {
       await worker.close();
       mailer.close();
       await tenantCode.close();
-      await Promise.all([pool.end(), jobPool.end()]);
+      await endPools([pool, jobPool]);
     },
   });
 }

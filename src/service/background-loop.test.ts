@@ -58,3 +58,10 @@ it('stopping waits for the piece in progress, and cuts a pause short', async () 
   await stopped;
   expect(pieces).toBe(1);
 });
+
+it('stopping does not wait for a piece that takes too long, because the process must stop in time', async () => {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const loop = startBackgroundLoop({ work: () => promise, backoff, onFailure: never });
+  await loop.stop();
+  resolve(0);
+});

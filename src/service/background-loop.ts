@@ -1,6 +1,7 @@
 // Background work of a process that repeats until the process stops, such as a walk over many rows.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backoff, retryUntilDone } from './retry.ts';
+import { longestStop, within } from './time-limit.ts';
 
 export interface BackgroundLoopOptions {
   /** Does one piece of the work. Returns the pause until the next piece in milliseconds. */
@@ -11,8 +12,8 @@ export interface BackgroundLoopOptions {
 }
 
 /**
- * Starts the work. `stop` ends it, and resolves when the piece in progress has ended. The pauses do not keep the
- * process alive.
+ * Starts the work. `stop` ends it, and resolves when the piece in progress has ended, after `longestStop` at most. The
+ * pauses do not keep the process alive.
  */
 export function startBackgroundLoop({ work, backoff, onFailure }: BackgroundLoopOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -33,7 +34,7 @@ export function startBackgroundLoop({ work, backoff, onFailure }: BackgroundLoop
   return {
     async stop() {
       stopping.abort();
-      await running;
+      await within(running, longestStop, undefined);
     },
   };
 }

@@ -12,6 +12,7 @@ import { createMetrics } from '../service/operations/metrics.ts';
 import { watchReadiness } from '../service/operations/process-readiness.ts';
 import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
+import { endPools } from '../service/postgres/end-pools.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { programFile } from '../service/program-files.ts';
 import { createUrns } from '../service/urn.ts';
@@ -91,11 +92,12 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
     async close() {
       rateLimits.close();
       await targets.close();
-      await sessions.close();
+      // Each of them waits for several seconds if the identity provider does not respond.
+      await Promise.all([sessions.close(), clients.close()]);
       await relyingParty.close();
       redis?.close();
-      await clients.close();
-      await Promise.all([pool.end(), changePool.end(), agent.destroy()]);
+      await endPools([pool, changePool]);
+      await agent.destroy();
       await platform.close();
     },
   };

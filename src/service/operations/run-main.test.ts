@@ -6,7 +6,8 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { openCollector } from '../../../test/support/collector.ts';
 
 describe('a process', () => {
   const folder = mkdtempSync(join(tmpdir(), 'formgate-main-'));
@@ -22,6 +23,7 @@ describe('a process', () => {
       'metrics',
       '../http/http-app',
       '../postgres/migrate',
+      '../tracing/tracing-fields',
     ];
     const lines = imports.map(
       (file) => `import * as ${basename(file).replace('-', '')} from '${join(import.meta.dirname, file)}.ts';`,
@@ -46,7 +48,7 @@ describe('a process', () => {
 
   /** Returns the source of a service with a slow route. `extra` is code that runs after its start. */
   function service(name: string, settings: NodeJS.ProcessEnv, { extra = '', release = "log.info('released')" } = {}) {
-    const body = `await runservice.runService('${name}', { schema: z.object(processfields.processFields) }, async ({ config, log }) => {
+    const body = `await runservice.runService('${name}', { schema: z.object({ ...processfields.processFields, ...tracingfields.tracingFields }) }, async ({ config, log }) => {
       const slow = httpapp.route({ method: 'get', path: '/slow', summary: 'x', guards: [httpapp.anonymous], answers: {},
         handle: async (_i, _q, r) => { process.stderr.write('begun\\n'); await new Promise((f) => setTimeout(f, 600)); r.json('finished'); } });
       const measured = metrics.createMetrics();
@@ -78,6 +80,19 @@ describe('a process', () => {
       expect(output).toContain('"msg":"stopped"');
     },
   );
+
+  it('sends the spans of its last requests even if its stop fails', async () => {
+    const collector = await openCollector();
+    onTestFinished(() => collector.close());
+    const settings = { ...env, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
+    const { child, exited, until } = service('traced', settings, { release: "Promise.reject(new Error('stuck'))" });
+    const port = /"port":(\d+)/.exec(await until('listening'))?.[1];
+    await (await fetch(`http://127.0.0.1:${port}/slow`)).text();
+    child.kill('SIGTERM');
+    const { code, output } = await exited;
+    expect([code, output]).toEqual([1, expect.stringContaining('stopping failed')]);
+    expect(collector.spans.map(({ name }) => name)).toContain('GET /slow');
+  });
 
   it('stops as on a signal and exits 0 when its standard output is closed', async () => {
     const extra = "setInterval(() => log.info('tick'), 50);";

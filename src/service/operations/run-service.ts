@@ -32,8 +32,11 @@ export function runService<S extends ServiceSchema>(
 /** Returns a service that closes tracing last, because even its last requests have spans. */
 function closingLast(running: RunningService, tracing: Tracing): RunningService {
   const close = async () => {
-    await running.close();
-    await tracing.close();
+    try {
+      await running.close();
+    } finally {
+      await tracing.close();
+    }
   };
   return { ...running, close, longestStop: running.longestStop + longestFlush };
 }

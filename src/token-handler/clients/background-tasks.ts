@@ -5,6 +5,7 @@ import { failureFields } from '../../platform/platform-error.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import { databaseProblem } from '../../service/postgres/postgres.ts';
 import { type Backoff, retryUntilDone } from '../../service/retry.ts';
+import { longestStop, within } from '../../service/time-limit.ts';
 
 export type BackgroundTasks = ReturnType<typeof createBackgroundTasks>;
 
@@ -43,10 +44,10 @@ export function createBackgroundTasks(log: Logger) {
       const task = run(about, work, lastTry).finally(() => running.delete(task));
       running.add(task);
     },
-    /** Stops retrying, and resolves when no task is running. */
+    /** Stops retrying, and resolves when no task is running, after `longestStop` at most. */
     async close(): Promise<void> {
       stopping.abort();
-      await Promise.all(running);
+      await within(Promise.all(running), longestStop, undefined);
     },
   };
 }

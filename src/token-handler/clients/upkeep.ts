@@ -14,6 +14,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { createQuarantineMetrics } from '../../service/quarantine/quarantine-metrics.ts';
 import { retryDelay } from '../../service/retry.ts';
+import { longestStop, within } from '../../service/time-limit.ts';
 import { createLeftoverMetrics } from './client-metrics.ts';
 import { createKeyRingStore } from './key-ring-store.ts';
 import type { LeftoverClients } from './leftover-clients.ts';
@@ -89,10 +90,10 @@ export function startUpkeep(options: UpkeepOptions) {
   return {
     /** Looks for work now instead of at the next poll. Call this after a commit that added rows. */
     nudge: (): void => nudged.abort(),
-    /** Starts no more work, and resolves when no work is running. */
+    /** Starts no more work, and resolves when no work is running, after `longestStop` at most. */
     async stop(): Promise<void> {
       stopping.abort();
-      await loop;
+      await within(loop, longestStop, undefined);
     },
   };
 }
