@@ -22,8 +22,11 @@ const lockKey = 4_711_026;
 
 /** Longest waits in milliseconds: for another process that migrates, and for the locks of tables. */
 const patience = { other: 600_000, locks: 120_000 };
-/** Milliseconds between two attempts: while another process migrates, and after a table's lock was not granted. */
-const pauses = { other: 200, locks: 1_000 };
+/**
+ * Milliseconds between two attempts: while another process migrates, after a table's lock was not granted, and while
+ * another session builds an index.
+ */
+const pauses = { other: 200, locks: 1_000, build: 1_000 };
 
 /** Applies all pending files. If a file fails, the files before it stay applied. */
 export async function applyPending(options: ApplyOptions): Promise<void> {
@@ -144,7 +147,7 @@ async function runOutside(url: string, sql: string, log: Logger): Promise<void> 
       // Sets the timeouts before each statement, because a pooler may give each statement a different connection.
       await client.query("SET statement_timeout = '60min'");
       await client.query('SET lock_timeout = 0');
-      await dropUnfinished(client, statement);
+      await dropUnfinished(client, statement, log);
       await client.query(statement);
     }
   } finally {
@@ -156,11 +159,24 @@ async function runOutside(url: string, sql: string, log: Logger): Promise<void> 
 
 /**
  * Drops the invalid index that an interrupted build has left. Postgres would update such an index, but never use it.
+ * First waits until no other session builds the index. If a process is killed, Postgres continues its statement.
  */
-async function dropUnfinished(client: pg.Client, statement: string): Promise<void> {
-  const [, index] = /CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+)/.exec(statement) ?? [];
-  if (!index) return;
+async function dropUnfinished(client: pg.Client, statement: string, log: Logger): Promise<void> {
+  const [create, index] = /CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+)/.exec(statement) ?? [];
+  if (!create || !index) return;
+  for (let waits = 0; await isRunning(client, create); waits += 1) {
+    if (waits === 0) log.info({ index }, 'waiting for an earlier build of an index');
+    await sleep(pauses.build);
+  }
   const sql = 'SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid';
   const { rowCount } = await client.query(sql, [index]);
   if (rowCount === 1) await client.query(`DROP INDEX CONCURRENTLY ${index}`);
+}
+
+/** True if another session of this database executes a statement with this text. The transaction has then not ended. */
+async function isRunning(client: pg.Client, text: string): Promise<boolean> {
+  const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND state = 'active' AND position($1 IN query) > 0`;
+  const { rowCount } = await client.query(sql, [text]);
+  return rowCount !== 0;
 }

@@ -282,6 +282,26 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_m ON things (m);`;
     expect(await versions()).toEqual([0, 1, 2]);
   });
 
+  it('keep an index that Postgres is still building for a process that was killed', async () => {
+    write(names[0], 'CREATE TABLE things (n int, m int);');
+    await run();
+    const [writer, builder] = [await connected(), await connected()];
+    await writer.query('BEGIN; INSERT INTO things VALUES (1, 1)');
+    // A killed process leaves such a statement. Postgres notices only at its end that nobody waits for it.
+    const built = builder.query(indexSql.split('---')[0] ?? '');
+    const builds = 'SELECT indexrelid AS oid FROM pg_index WHERE indrelid = $$things$$::regclass AND NOT indisvalid';
+    await expect.poll(() => query(builds)).toHaveLength(1);
+    const [started] = await query(builds);
+    write(names[1], indexSql);
+    const done = run();
+    const isWaiting = () => captured.lines().some(({ msg }) => msg === 'waiting for an earlier build of an index');
+    await expect.poll(isWaiting).toBe(true);
+    await writer.query('COMMIT');
+    await Promise.all([built, done]);
+    expect((await indexes()).map(({ valid }) => valid)).toEqual([true, true]);
+    expect(await query("SELECT 'things_by_n'::regclass::oid AS oid")).toEqual([started]);
+  });
+
   it('build it once if several processes start together', async () => {
     write(names[0], 'CREATE TABLE things (n int, m int);');
     await run();
