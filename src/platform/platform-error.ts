@@ -118,6 +118,15 @@ export function isUndecided(error: unknown, service: string): boolean {
 }
 
 /**
+ * True if `service` itself rejected the call with one of the statuses. False for a rejection by another service on the
+ * way, such as the directory, or with a status that only a proxy sends.
+ */
+export function isRejection(error: unknown, service: string, statuses: number[]): error is PlatformError {
+  if (!(error instanceof PlatformError) || error.service !== service) return false;
+  return error.kind === 'rejected' && statuses.includes(error.upstreamStatus ?? 0);
+}
+
+/**
  * True if the content of this call may have caused the failure, so that other calls may succeed. This is the case if
  * the response has status 500, is too large, or does not match its schema, or if the tenant's documents are too large.
  */

@@ -19,7 +19,7 @@ process.on('message', async (message: { settings: { bytes: number } } | 'url' | 
 async function start(bytes: number): Promise<string> {
   const body = Buffer.from(JSON.stringify({ text: 'x'.repeat(bytes - 11) }));
   const server = createServer((request, response) => {
-    if (request.url?.endsWith('/events')) {
+    if (request.url?.split('?', 1)[0]?.endsWith('/events')) {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       response.write('data: hello\n\n');
       return;

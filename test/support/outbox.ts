@@ -87,6 +87,7 @@ async function administer(statement: string): Promise<void> {
 
 export interface Received {
   method: string;
+  /** Without the query. */
   path: string;
   body: Record<string, unknown>;
 }
@@ -121,7 +122,7 @@ export async function startSink(): Promise<Sink> {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString('utf8');
     const body = text ? (JSON.parse(text) as Record<string, unknown>) : {};
-    const entry = { method: request.method ?? '', path: request.url ?? '', body };
+    const entry = { method: request.method ?? '', path: (request.url ?? '').split('?', 1)[0] ?? '', body };
     received.push(entry);
     const { status, body: answer } = (await decide(entry)) ?? usual(entry);
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer ?? {}));

@@ -5,7 +5,7 @@
 // sent.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
-import { isUndecided, PlatformError } from '../../platform/platform-error.ts';
+import { isRejection, isUndecided, PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type Applicant, type Channel, codeChannel, type Form, type Language } from '../forms/form.ts';
@@ -145,7 +145,7 @@ async function check(
       ...{ tenantId, subscriberId, channel, address, code, idempotencyKey },
     });
   } catch (error) {
-    if (isRejection(error, [400, 404])) return false;
+    if (isRejection(error, 'notifications', [400, 404])) return false;
     throw error;
   }
 }
@@ -185,7 +185,7 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
     await notifications.sendCode({ ...request, tenantId: form.tenantId, language, reason: reasons[language] });
   } catch (error) {
     // The subscriber has this channel, so a 400 means that the service has no provider for the channel.
-    if (isRejection(error, [400]))
+    if (isRejection(error, 'notifications', [400]))
       throw new Problem('no-channel', 'The platform cannot send codes to the applicant’s address.', { cause: error });
     throw error;
   }
@@ -196,18 +196,9 @@ function isUndeliverable(error: unknown): boolean {
   return error instanceof Problem && (error.slug === 'no-channel' || error.slug === 'gone');
 }
 
-/**
- * True if the notification service rejected the call with one of the statuses. False for a rejection by the directory,
- * or with a status that only a proxy before the notification service sends.
- */
-function isRejection(error: unknown, statuses: number[]): boolean {
-  if (!(error instanceof PlatformError) || error.service !== 'notifications') return false;
-  return error.kind === 'rejected' && statuses.includes(error.upstreamStatus ?? 0);
-}
-
 /** True if the notification service itself, and not a proxy, responded that it has no such subscriber. */
 function isSubscriberUnknown(error: unknown): boolean {
-  return isRejection(error, [404]) && (error as PlatformError).rejection !== undefined;
+  return isRejection(error, 'notifications', [404]) && error.rejection !== undefined;
 }
 
 /**

@@ -28,7 +28,7 @@
 //   `form-deleted` is accepted, the names of signed-in actors are removed from the form's rows.
 import type { Events } from '../../platform/events.ts';
 import type { Notifications } from '../../platform/notifications.ts';
-import { PlatformError } from '../../platform/platform-error.ts';
+import { isRejection, PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
@@ -202,7 +202,8 @@ async function noticesUntil(
 
 /** Returns undefined if the notification service refuses to report the pending notices. Throws other errors. */
 function cannotTell(error: unknown): undefined {
-  if (!(error instanceof PlatformError) || !['denied', 'rejected'].includes(error.kind)) throw error;
+  if (!(error instanceof PlatformError) || error.service !== 'notifications') throw error;
+  if (!['denied', 'rejected'].includes(error.kind)) throw error;
 }
 
 /**
@@ -210,7 +211,7 @@ function cannotTell(error: unknown): undefined {
  * Throws other errors.
  */
 function withoutChannel(error: unknown): undefined {
-  if (!(error instanceof PlatformError) || error.upstreamStatus !== 400) throw error;
+  if (!isRejection(error, 'notifications', [400])) throw error;
 }
 
 /** Removes the files that belong to this form. A row with remaining files is postponed. */

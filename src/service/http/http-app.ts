@@ -201,7 +201,7 @@ function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies):
   };
 }
 
-/** Does not await the handler, because the parsed body would stay in memory while the handler waits for the database. */
+/** Does not await the handler: the parsed body would stay in memory while the handler waits for the database. */
 async function respond(item: Route, request: Request, response: Response, read: JsonBodyReader): Promise<void> {
   const body = item.body ? await read(request) : noBody;
   const input = validate(item, request, response, body);

@@ -8,6 +8,7 @@ import { databaseProblem } from '../postgres/postgres.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { invalidRequest, Problem, problemBody } from './problem.ts';
 import { type HttpResponse, setPendingHeaders } from './request-context.ts';
+import { resetSocket } from './reset-socket.ts';
 
 export type SendProblem = (error: unknown, request: IncomingMessage, response: HttpResponse) => void;
 
@@ -47,8 +48,15 @@ function sendProblem(problem: Problem, { error, response, content }: Failed): vo
   // A response that has begun cannot become a problem. Closing the connection shows the client that the response is
   // incomplete. Express' own handler would also close the connection, but would print the error to standard error
   // instead of the log.
-  if (response.headersSent) response.destroy();
+  if (response.headersSent) cutOff(response);
   else writeProblem(problem, content(problem), response);
+}
+
+function cutOff(response: HttpResponse): void {
+  // To a client with HTTP/1.0, a closed connection may be the normal end of the body (RFC 9112 section 6.3). A reset is
+  // not.
+  if (response.req.httpVersionMinor === 0 && response.socket) resetSocket(response.socket);
+  response.destroy();
 }
 
 function problemJson(problem: Problem, request: IncomingMessage): ProblemContent {

@@ -1,6 +1,6 @@
-// Limits the memory of responses that clients do not read (decision 0094). Node keeps what the kernel does not take, for
-// as long as the connection is open: a client that asks for its form over and over, and reads nothing, would use all
-// memory.
+// Limits the memory of responses that clients do not read (decision 0094). Node keeps what the kernel does not take,
+// for as long as the connection is open: a client that asks for its form over and over, and reads nothing, would use
+// all memory.
 import type { IncomingMessage } from 'node:http';
 import { isOwnCall } from '../http/own-calls.ts';
 import { Problem } from '../http/problem.ts';

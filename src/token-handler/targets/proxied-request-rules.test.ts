@@ -209,6 +209,31 @@ describe('a response', () => {
     expect(failures).toEqual([]);
   });
 
+  it('that comes while the upstream reads nothing reaches a client that first sends its whole body', async () => {
+    const size = 16_000_000;
+    await start(async (_request, response) => {
+      await delay(200);
+      response.writeHead(413).end();
+    });
+    const socket = connect(proxy.port, '127.0.0.1').on('error', () => undefined);
+    socket.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n\r\n`);
+    await new Promise<void>((resolve) => void socket.write(Buffer.alloc(size), () => resolve()));
+    const [chunk] = await once(socket, 'data');
+    expect(String(chunk)).toMatch(/^HTTP\/1.1 413 /);
+    socket.destroy();
+  });
+
+  it('of unknown length that the upstream breaks off does not seem complete to a client with HTTP/1.0', async () => {
+    await start((_request, response) => {
+      response.write('begin');
+      setTimeout(() => response.destroy(), 50);
+    });
+    const socket = connect(proxy.port, '127.0.0.1');
+    const failed = once(socket, 'error');
+    socket.resume().write('GET / HTTP/1.0\r\nHost: x\r\n\r\n');
+    expect((await failed)[0]).toMatchObject({ code: 'ECONNRESET' });
+  });
+
   it('that the upstream aborts is aborted for the client, too', async () => {
     await start((_request, response) => {
       response.writeHead(200, { 'Content-Length': 10 }).write('begin');
