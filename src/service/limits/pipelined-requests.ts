@@ -1,6 +1,6 @@
 // Limits the requests of a connection that wait for the response to an earlier one (pipelining, RFC 9112 section
-// 9.3.2). Node handles them at once, and keeps each response in memory until its turn: a client that reads nothing could
-// make thousands of responses with one packet. Browsers and usual proxies do not pipeline.
+// 9.3.2). Node handles them at once, and keeps each response in memory until its turn: a client that reads nothing
+// could make thousands of responses with one packet. Browsers and usual proxies do not pipeline.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
