@@ -4,6 +4,7 @@ import { codeOutcomes } from '../../src/forms/codes/code-metrics.ts';
 import { runParts } from '../../src/forms/expiry/metrics.ts';
 import { noReads } from '../../src/platform/platform-metrics.ts';
 import { mailOutcomes } from '../../src/platform-server/mail-metrics.ts';
+import { certificateNames } from '../../src/service/operations/certificate-metrics.ts';
 import { watchedDependencies } from '../../src/service/operations/dependency-state.ts';
 import { statusClasses } from '../../src/service/operations/http-metrics.ts';
 import { rejectionReasons } from '../../src/token-handler/rejection.ts';
@@ -19,6 +20,7 @@ export const labelValues: Record<string, Record<string, readonly string[]>> = {
   formgate_http_requests_total: { status: statusClasses },
   formgate_dependency_up: { dependency: watchedDependencies },
   formgate_cache_reads_total: { outcome: Object.keys(noReads) },
+  formgate_certificate_expiry_timestamp_seconds: { certificate: certificateNames },
   formgate_codes_total: { outcome: codeOutcomes },
   formgate_mails_total: { outcome: mailOutcomes },
   formgate_reconciler_last_success_timestamp_seconds: { part: runParts },

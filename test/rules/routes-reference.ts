@@ -27,6 +27,8 @@ export const guardMeanings: Record<string, string> = {
   mayUpdateData: 'The caller may change the data of this form. Runs before the body is read.',
   mayList: 'The caller has form-admin, or asks for their own forms without form data. Otherwise 403.',
   varyByCaller: 'Adds `Vary: Accept, Authorization` to the response.',
+  senderTenant:
+    'Stores the tenant of the sender, for the log line and the limits of large bodies: a core caller names it in the query. Refuses nobody.',
   namedTenant: 'The tenant that `tenantId` names. Otherwise 401.',
   anonymousRead: 'The configuration’s definition has `anonymousRead`. Otherwise 401.',
   nameOrRealm: 'The query has `name` or `realm`. Otherwise 401.',

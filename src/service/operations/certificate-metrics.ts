@@ -7,7 +7,11 @@ import { type Clock, systemClock } from '../clock.ts';
  * The value of the label `certificate`. Names that end in `-ca` stand for authorities that the process trusts, and the
  * other names for servers.
  */
-export type CertificateName = 'extra-ca' | 'postgres-ca' | 'redis-ca' | 'identity-provider' | 'postgres' | 'redis';
+export const certificateNames = [
+  ...(['extra-ca', 'postgres-ca', 'redis-ca'] as const),
+  ...(['identity-provider', 'postgres', 'redis'] as const),
+] as const;
+export type CertificateName = (typeof certificateNames)[number];
 
 export interface Certificates {
   /** Records the certificate that a server has presented. `valid_to` is a text such as `Jan 1 00:00:00 2030 GMT`. */
