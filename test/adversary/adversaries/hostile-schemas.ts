@@ -1,5 +1,6 @@
 // The administrator of a tenant writes JSON Schemas that take very long to evaluate: in a configuration definition, and
 // as the data schema of a form that is then submitted. Applicants submit data with half a million errors.
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Adversary, Attack } from './adversary.ts';
 import { anyReplica, type Response, send, swarm } from './hostile-client.ts';
 
@@ -74,7 +75,20 @@ async function define({ addresses, signal }: Attack, id: string, dataSchema: obj
   const definition = { id, name: 'Evil', anonymousApply: true, applicantRoles: [], clerkRoles: [], dataSchema };
   const url = `${addresses.fronts['platform-server']}/configuration/v2/configuration/platform/form-service`;
   const body = { operation: 'UPDATE', update: { [id]: definition } };
-  await send(url, { method: 'PATCH', token: addresses.tokens.hostileAdministrator, body, signal });
+  const token = addresses.tokens.hostileAdministrator;
+  await repeated(signal, () => send(url, { method: 'PATCH', token, body, signal }));
+}
+
+/** Statuses of a call for which other attacks of the hostile tenant have left no room, or no definition yet. */
+const early = [0, 404, 429, 503];
+
+async function repeated(signal: AbortSignal, call: () => Promise<Response>): Promise<Response> {
+  let response = await call();
+  for (let tries = 1; early.includes(response.status) && tries < 50 && !signal.aborted; tries += 1) {
+    await delay(200);
+    response = await call();
+  }
+  return response;
 }
 
 /** Creates a draft of the hostile tenant, saves the JSON text `data` as its form data, and returns its URL. */
@@ -87,10 +101,11 @@ async function createFilled(
   const forms = `${anyReplica(addresses, 'forms', random)}/form/v1/forms`;
   const channels = [{ channel: 'email', address: `${random.word(10)}@example.net` }];
   const draft = { definitionId, applicant: { addressAs: 'Trudy', channels } };
-  const created = await send(forms, { method: 'POST', token, body: draft, signal });
+  const created = await repeated(signal, () => send(forms, { method: 'POST', token, body: draft, signal }));
   const url = `${forms}/${/"id":"([^"]+)"/.exec(created.text)?.[1] ?? 'none'}`;
   const saved = await send(`${url}/data`, { method: 'PUT', token, body: `{"data":${data},"files":{}}`, signal });
-  if (saved.status === 400) complain(`the data of the attack was refused: ${saved.text.slice(0, 200)}`);
+  if (created.status === 201 && saved.status === 400)
+    complain(`the data of the attack was refused: ${saved.text.slice(0, 200)}`);
   return url;
 }
 
