@@ -82,13 +82,6 @@ export const forms: readonly Explanation[] = [
   },
   {
     file: 'src/forms/codes/verification.ts',
-    text: "if (error instanceof PlatformError && error.kind === 'rejected' && error.upstreamStatus === 400)",
-    changes: [["error.kind === 'rejected'", 'true']],
-    kind: 'equivalent',
-    why: 'an error with status 400 is always of this kind.',
-  },
-  {
-    file: 'src/forms/codes/verification.ts',
     text: "throw tooMany('A code was sent a moment ago, or five were in the last hour.', reservation.waitMs);",
     changes: [["'A code was sent a moment ago, or five were in the last hour.'", '""']],
     kind: 'text for people',
