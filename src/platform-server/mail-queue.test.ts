@@ -33,12 +33,12 @@ function startMailer(url: string, times: MailTimes) {
   const mailer = createMailer({ url, from: 'Forms <forms@example.org>', log: captureLog().log, metrics, times });
   onTestFinished(() => mailer.close());
   return (tenant: string, name: string) =>
-    mailer.send(tenant, { to: { name, address: `${name}@example.org` }, subject: 'Your code', text: 'K2TPX4' });
+    mailer.send(tenant, { to: { name, address: `${name}@example.org` }, subject: 'Your code', text: 'K2TPX4' }, 'code');
 }
 
 it('a tenant with many slow mails leaves connections to others, and further mails of it get 503 busy', async () => {
   const { state, url } = await startServer();
-  const send = startMailer(url, { wait: 60_000, send: 60_000 });
+  const send = startMailer(url, { wait: 60_000, send: { code: 60_000, notice: 60_000 } });
   const slow = Array.from({ length: 60 }, (_, nth) => send('loud', `slow${nth}`));
   const refused = (await Promise.all(slow.slice(53).map((mail) => mail.catch((error: unknown) => error)))) as object[];
   for (const error of refused) expect(error).toMatchObject({ slug: 'busy', headers: { 'Retry-After': '5' } });
@@ -49,7 +49,7 @@ it('a tenant with many slow mails leaves connections to others, and further mail
 
 it('a mail that was not sent in time is never sent, also not when the mail server replies again', async () => {
   const { state, url } = await startServer();
-  const send = startMailer(url, { wait: 500, send: 1_000 });
+  const send = startMailer(url, { wait: 500, send: { code: 1_000, notice: 1_000 } });
   const results = await Promise.allSettled(Array.from({ length: 20 }, (_, nth) => send('loud', `slow${nth}`)));
   const reasons = results.map((result) => (result.status === 'rejected' ? result.reason : undefined));
   expect(reasons.filter((reason) => reason instanceof MailError)).toHaveLength(3);

@@ -48,7 +48,7 @@ function send(url: string) {
   const { log, lines } = captureLog();
   const mailer = createMailer({ url, from: 'Forms <forms@example.org>', log, metrics: createMetrics() });
   onTestFinished(() => mailer.close());
-  return { sent: mailer.send('tenant', mail), lines };
+  return { sent: mailer.send('tenant', mail, 'notice'), lines };
 }
 
 describe.each([

@@ -16,7 +16,7 @@ const script = `
   import { createMetrics } from '${join(import.meta.dirname, '../service/operations/metrics.ts')}';
   const mailer = createMailer({ url: process.argv[1], from: 'forms@example.org', log: console, metrics: createMetrics() });
   const send = () =>
-    mailer.send('tenant', { to: { name: 'Ana', address: 'ana@example.org' }, subject: 'Your draft', text: 'It is saved.' }).then(
+    mailer.send('tenant', { to: { name: 'Ana', address: 'ana@example.org' }, subject: 'Your draft', text: 'It is saved.' }, 'notice').then(
       () => console.log('sent'),
       (error) => console.log(error.message),
     );

@@ -1,7 +1,6 @@
 // Sends mail by SMTP. Errors contain only the error code, the SMTP reply code and the SMTP command. They do not contain
 // the text of the reply, which could quote addresses, because errors are written to logs and to the job table.
 import type { Transporter } from 'nodemailer';
-import { Problem } from '../service/http/problem.ts';
 import { createFairQueue } from '../service/limits/fair-queue.ts';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -27,10 +26,12 @@ export interface Mail {
 export class MailError extends Error {
   readonly refused: boolean;
   readonly refusedRecipient: boolean;
+  /** True if the server got the whole message, but did not reply. It then may deliver the message (RFC 1047). */
+  readonly mayHaveSent: boolean;
   /** The SMTP reply code, if the server replied. */
   readonly reply: number | undefined;
 
-  constructor(cause: unknown) {
+  constructor(cause: unknown, isHandedOver = false) {
     const { code, responseCode, command, response } = cause as Record<string, unknown>;
     const parts = [code, responseCode, command].filter((part) => typeof part === 'string' || typeof part === 'number');
     super(`the mail server did not accept the message (${parts.join(' ') || 'no reason given'})`);
@@ -38,15 +39,20 @@ export class MailError extends Error {
     this.reply = typeof responseCode === 'number' ? responseCode : undefined;
     this.refused = typeof responseCode === 'number' && responseCode >= 500 && code !== 'EAUTH';
     this.refusedRecipient = this.refused && command === 'RCPT TO' && !/^\d{3}[ -]5\.7\./.test(String(response));
+    this.mayHaveSent = isHandedOver && this.reply === undefined;
   }
 }
 
+/** Codes are awaited by a person. Notices are sent by jobs, so they can wait longer for a slow mail server. */
+export type MailKind = 'code' | 'notice';
+
 export interface Mailer {
   /**
-   * Resolves when the mail server has accepted the message. Rejects within 8 s: with MailError, or with Problem `busy`
-   * if too many mails of the tenant, or of all tenants, are being sent. A mail that was not sent in time is dropped.
+   * Resolves when the mail server has accepted the message. Rejects after the limits of {@link MailTimes}: with
+   * MailError, or with Problem `busy` if too many mails of the tenant, or of all tenants, are being sent. A late mail
+   * is dropped if the mail server does not have all of it. Otherwise, the server may still deliver it.
    */
-  send(tenant: string, mail: Mail): Promise<void>;
+  send(tenant: string, mail: Mail, kind: MailKind): Promise<void>;
   /** The domain of the configured sender. Message ids use this domain too. */
   domain: string;
   close(): void;
@@ -56,21 +62,25 @@ export interface Mailer {
 export interface MailTimes {
   /** For the wait for a connection. */
   wait: number;
-  /** For sending a mail over a connection. The sum of both limits is below the timeout of the form service's calls. */
-  send: number;
+  /**
+   * For sending a mail over a connection. For a code, the sum of both limits is below the timeout of the form service's
+   * calls. The limit for a notice is long, because a mail server may check a message before it replies, and a retry
+   * after a lost reply sends the notice again.
+   */
+  send: Record<MailKind, number>;
 }
 
-const ownTimes: MailTimes = { wait: 3_000, send: 5_000 };
-/** Connections to the mail server. */
-const connections = 5;
+const ownTimes: MailTimes = { wait: 3_000, send: { code: 5_000, notice: 60_000 } };
+/** Connections to the mail server: in total, and for notices. The others stay free for codes. */
+const connections = { total: 5, notices: 3 };
 
 /**
  * Shares the connections between the tenants. Without this queue, nodemailer would queue any number of mails, and the
  * mails of one tenant would delay those of all others.
  */
-function createMailQueue({ metrics }: Pick<MailerOptions, 'metrics'>, waitMs: number) {
+function createMailQueue({ metrics }: MailerOptions, total: number, perTenant: number, waitMs: number) {
   return createFairQueue({
-    slots: { total: connections, perTenant: 3, perMember: 3 },
+    slots: { total, perTenant, perMember: perTenant },
     waiting: { total: 200, perTenant: 50, perMember: 50 },
     waitMs,
     detail: 'Too many mails are waiting for the mail server. Try again.',
@@ -79,21 +89,41 @@ function createMailQueue({ metrics }: Pick<MailerOptions, 'metrics'>, waitMs: nu
   });
 }
 
+/** A message for nodemailer. */
+interface Message {
+  signal?: AbortSignal;
+  /** Called when the mail server has been sent the whole content. */
+  onHandedOver?(): void;
+}
+
 /**
  * Returns a function that sends a message when a connection is free. After the time limit, nodemailer removes the
- * message from its own queue.
+ * message from its own queue, or closes its connection.
  */
-function createTurns(send: (message: object) => Promise<void>, { metrics, times = ownTimes }: MailerOptions) {
-  const queue = createMailQueue({ metrics }, times.wait);
-  return (tenant: string, message: object): Promise<void> =>
-    queue.run({ tenant, member: tenant }, async () => {
-      const signal = AbortSignal.timeout(times.send);
-      try {
-        await send({ ...message, signal });
-      } catch (error) {
-        throw signal.aborted ? Object.assign(new Error('no reply in time'), { code: 'ETIMEDOUT' }) : error;
-      }
-    });
+function createTurns(send: (message: Message) => Promise<void>, options: MailerOptions) {
+  const { wait, send: limits } = options.times ?? ownTimes;
+  const all = createMailQueue(options, connections.total, 3, wait);
+  const notices = createMailQueue(options, connections.notices, 2, wait);
+  return (tenant: string, message: object, kind: MailKind): Promise<void> => {
+    const claim = { tenant, member: tenant };
+    const turn = () => all.run(claim, () => sendWithin(limits[kind], send, message));
+    return kind === 'notice' ? notices.run(claim, turn) : turn();
+  };
+}
+
+/** Sends a message. Throws MailError, also after the time limit. */
+async function sendWithin(limit: number, send: (message: Message) => Promise<void>, message: object): Promise<void> {
+  const signal = AbortSignal.timeout(limit);
+  let isHandedOver = false;
+  const onHandedOver = () => {
+    isHandedOver = true;
+  };
+  try {
+    await send({ ...message, signal, onHandedOver });
+  } catch (error) {
+    const cause = signal.aborted ? Object.assign(new Error('no reply in time'), { code: 'ETIMEDOUT' }) : error;
+    throw new MailError(cause, isHandedOver);
+  }
 }
 
 export interface MailerOptions {
@@ -108,20 +138,22 @@ export interface MailerOptions {
 export function createMailer(options: MailerOptions): Mailer {
   if (acceptsAnyCertificate(options.url))
     options.log.warn({ dependency: 'mail' }, 'SMTP_URL accepts any certificate of the mail server');
-  const limits = { connectionTimeout: 5_000, greetingTimeout: 5_000, socketTimeout: 7_000, dnsTimeout: 3_000 };
   const settings = {
-    ...limits,
+    ...{ connectionTimeout: 5_000, greetingTimeout: 5_000, dnsTimeout: 3_000 },
+    // Longer than the time limit for sending a notice, which ends a silent connection earlier.
+    socketTimeout: 70_000,
+    idleTimeout: 7_000,
     url: options.url,
     pool: true,
-    maxConnections: connections,
+    maxConnections: connections.total,
     maxMessages: 100,
     disableFileAccess: true,
     disableUrlAccess: true,
   };
   let opened: Promise<Transporter> | undefined;
   // Nodemailer is loaded when the first mail is sent, because loading it takes a tenth of the startup time.
-  const open = async () => (await import('nodemailer')).createTransport(settings);
-  const send = async (message: object) => {
+  const open = async () => reportHandover((await import('nodemailer')).createTransport(settings));
+  const send = async (message: Message) => {
     opened ??= open().catch((error: unknown) => {
       // The next mail then tries to load nodemailer again.
       opened = undefined;
@@ -134,7 +166,7 @@ export function createMailer(options: MailerOptions): Mailer {
 
   return {
     domain: /@([A-Za-z0-9.-]+)/.exec(options.from)?.[1] ?? 'localhost',
-    async send(tenant, { to, from, subject, text, html, messageId }) {
+    async send(tenant, { to, from, subject, text, html, messageId }, kind) {
       const message = {
         from: from ?? options.from,
         to,
@@ -145,14 +177,14 @@ export function createMailer(options: MailerOptions): Mailer {
         headers: { 'Auto-Submitted': 'auto-generated' },
       };
       try {
-        await sendInTurn(tenant, message);
+        await sendInTurn(tenant, message, kind);
         sent.inc({ outcome: 'taken' });
       } catch (error) {
-        if (error instanceof Problem) throw error;
-        const failure = new MailError(error);
-        sent.inc({ outcome: failure.refused ? 'refused' : 'failed' });
-        options.metrics.dependencyFailures.inc({ dependency: 'mail', kind: failure.refused ? 'refused' : 'failed' });
-        throw failure;
+        if (!(error instanceof MailError)) throw error;
+        const outcome = error.refused ? 'refused' : 'failed';
+        sent.inc({ outcome });
+        options.metrics.dependencyFailures.inc({ dependency: 'mail', kind: outcome });
+        throw error;
       }
     },
     close: () =>
@@ -161,6 +193,15 @@ export function createMailer(options: MailerOptions): Mailer {
         () => undefined,
       ),
   };
+}
+
+/** Makes a transport call `onHandedOver` of each message when the whole content was passed to the connection. */
+function reportHandover(transport: Transporter): Transporter {
+  return transport.use('stream', ({ data, message }, done) => {
+    const { onHandedOver } = data as Message;
+    message.processFunc((content) => (onHandedOver ? content.once('end', onHandedOver) : content));
+    done();
+  });
 }
 
 /**

@@ -188,7 +188,8 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
     },
     notifications: {
       ...{ bearer: bearerOf('notification-service'), tenant: callTenant(tenants), urns },
-      ...{ typesOf, senderOf, sendMail: mailer.send, log },
+      ...{ typesOf, senderOf, log },
+      sendMail: (tenant, mail) => mailer.send(tenant, mail, 'code'),
       subscribers: storeOf(createSubscriberStore, tenantPool.of),
       pendingNotices: (tenant, id) => base.behaviour.pendingNotices(tenantPool.of(tenant))(tenant, id),
       codeChannels: base.behaviour.codeChannels,

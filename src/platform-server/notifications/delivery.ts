@@ -175,7 +175,7 @@ async function send(options: DeliveryOptions, delivery: Delivery, target: Target
   const to = { name: subscriber.addressAs, address };
   const messageId = `${messageKey(event.id, delivery)}@${options.mailer.domain}`;
   try {
-    await options.mailer.send(event.tenant, { to, from, ...notice, messageId });
+    await options.mailer.send(event.tenant, { to, from, ...notice, messageId }, 'notice');
   } catch (error) {
     if (error instanceof Problem) throw error;
     const refused = error instanceof MailError && error.refused;

@@ -1,6 +1,7 @@
 // Tests notices and events that fail because of their content. Such an item must be quarantined after a limited number
 // of failures, and must not delay others. The SMTP server refuses one address.
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import pg from 'pg';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
@@ -10,6 +11,8 @@ import { createDeliveryStore } from './deliveries-store.ts';
 import { createNoticeQuarantine } from './job-quarantine.ts';
 
 let server: SMTPServer;
+/** The connections of the mail server. */
+const sockets = new Set<Socket>();
 let platform: TestPlatform;
 let database: pg.Pool;
 let tenant: string;
@@ -31,6 +34,7 @@ beforeAll(async () => {
     },
   });
   server.on('error', () => undefined);
+  server.server.on('connection', (socket: Socket) => sockets.add(socket));
   server.listen(0, '127.0.0.1');
   await once(server.server, 'listening');
   const { port } = server.server.address() as { port: number };
@@ -164,6 +168,31 @@ it('an event with very many subscribers is routed: its notices get no priority t
   const found = (await client.query<{ priority: number }>(priorities)).rows.map(({ priority }) => priority);
   await client.query('ROLLBACK');
   expect(found).toEqual(Array.from({ length: 101 }, (_, level) => level));
+});
+
+it('a notice that the mail server may have delivered each time is quarantined after eight attempts', async () => {
+  const { onData } = server;
+  onTestFinished(() => {
+    server.onData = onData;
+  });
+  server.onData = (stream) => {
+    stream.resume().once('end', () => {
+      taken.push('once more');
+      for (const socket of sockets) socket.destroy();
+    });
+  };
+  await addSubscriber('ana');
+  await addEvent();
+  await settled();
+  expect(taken).toHaveLength(8);
+  const entry = {
+    kind: 'delivery',
+    tenant_id: tenant,
+    reason: 'mail-unconfirmed',
+    detail: 'no reply',
+    released: false,
+  };
+  expect(await entries()).toEqual([entry]);
 });
 
 it('a busy mail server does not lead to quarantine', async () => {

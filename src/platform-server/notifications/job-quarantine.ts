@@ -52,8 +52,11 @@ export interface JobQuarantine {
  * Returns the reason to quarantine an item whose job failed with this error. Undefined if a later attempt may succeed.
  */
 function causeOf(error: unknown): QuarantineCause | undefined {
-  if (error instanceof MailError)
+  if (error instanceof MailError) {
+    // Each attempt may have reached the recipient, so the number of attempts must be limited.
+    if (error.mayHaveSent) return { reason: 'mail-unconfirmed', detail: 'no reply' };
     return error.refused ? { reason: 'mail-refused', detail: `SMTP ${error.reply ?? ''}`.trim() } : undefined;
+  }
   const refusal = databaseRefusal(error);
   if (refusal) return refusal;
   // Each job is about one item. If its statement still times out after half an hour, the item is probably the reason.

@@ -10,6 +10,8 @@ export type QuarantineReason =
   | 'service-refused'
   /** The mail server rejects the message; the detail is the SMTP reply code. */
   | 'mail-refused'
+  /** The mail server got the message, but does not reply, so that each attempt may have delivered the message. */
+  | 'mail-unconfirmed'
   /** The request or the message cannot be created from the stored data; the detail is the class of the error. */
   | 'cannot-render'
   /** The secret that the item needs is sealed with a key that is no longer in the key ring. */

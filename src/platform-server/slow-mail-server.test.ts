@@ -1,0 +1,78 @@
+// Tests with a real mail server that delivers each mail, but replies late or never.
+import pg from 'pg';
+import { expect, it, onTestFinished } from 'vitest';
+import { captureLog } from '../../test/support/captured-log.ts';
+import {
+  callerOf,
+  type MailServer,
+  putTypes,
+  send,
+  settled,
+  startMailServer,
+  subscribe,
+} from '../../test/support/notices.ts';
+import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
+import { createMetrics } from '../service/operations/metrics.ts';
+import { createMailer } from './mail.ts';
+
+const address = 'ana@example.org';
+
+async function startServer(behaviour: Parameters<MailServer['behave']>[0]): Promise<MailServer> {
+  const server = await startMailServer();
+  onTestFinished(() => server.close());
+  server.behave(behaviour);
+  return server;
+}
+
+async function startPlatform(server: MailServer): Promise<{ platform: TestPlatform; database: pg.Pool }> {
+  const platform = await startTestPlatform({ env: { SMTP_URL: `smtp://127.0.0.1:${server.port}` } });
+  const database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
+  onTestFinished(async () => {
+    await database.end();
+    await platform.close();
+  });
+  return { platform, database };
+}
+
+/** Replies after the limit for codes. */
+const replyLate = () => new Promise<void>((resolve) => setTimeout(resolve, 6_000));
+it('a mail server that needs more than 5 s to accept a mail delivers a notice once', async () => {
+  const server = await startServer(replyLate);
+  const { platform, database } = await startPlatform(server);
+  const caller = await callerOf(platform);
+  await putTypes(caller);
+  await subscribe(caller, address);
+  await send(caller);
+  await expect
+    .poll(
+      async () => {
+        // Makes retries due immediately.
+        await database.query('UPDATE graphile_worker._private_jobs SET run_at = now() WHERE locked_at IS NULL');
+        return (await database.query('SELECT FROM deliveries')).rowCount;
+      },
+      { interval: 200, timeout: 60_000 },
+    )
+    .toBe(0);
+  await settled(database);
+  expect(server.received).toHaveLength(1);
+});
+
+it('slow notices leave connections to codes', async () => {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const server = await startServer(({ subject }) => (subject === 'Notice' ? held : undefined));
+  const mailer = createMailer({
+    ...{ url: `smtp://127.0.0.1:${server.port}`, from: 'forms@example.org' },
+    ...{ log: captureLog().log, metrics: createMetrics('platform-server') },
+    times: { wait: 60_000, send: { code: 60_000, notice: 60_000 } },
+  });
+  onTestFinished(() => mailer.close());
+  const to = { name: 'Ana', address };
+  const notices = Array.from({ length: 10 }, (_, nth) =>
+    mailer.send(`tenant${nth}`, { to, subject: 'Notice', text: 'It is saved.' }, 'notice'),
+  );
+  await expect.poll(() => server.received.length).toBe(3);
+  await mailer.send('tenant', { to, subject: 'Code', text: 'K2TPX4' }, 'code');
+  expect(server.received.map(({ subject }) => subject)).toEqual(['Notice', 'Notice', 'Notice', 'Code']);
+  release();
+  await Promise.all(notices);
+});
