@@ -11,7 +11,7 @@ import {
   startMailServer,
   subscribe,
 } from '../../test/support/notices.ts';
-import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
+import { call, startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { createMailer } from './mail.ts';
 
@@ -55,6 +55,20 @@ it('a mail server that needs more than 5 s to accept a mail delivers a notice on
     .toBe(0);
   await settled(database);
   expect(server.received).toHaveLength(1);
+});
+
+it('a code whose mail the mail server accepts too late is not reported as unsent, and works', async () => {
+  const server = await startServer(replyLate);
+  const { platform } = await startPlatform(server);
+  const caller = await callerOf(platform);
+  await putTypes(caller);
+  const id = await subscribe(caller, address);
+  const url = `${platform.url}/subscription/v1/subscribers/${id}?tenantId=${encodeURIComponent(platform.tenant.id)}`;
+  const operate = (body: object) =>
+    call(url, { method: 'POST', token: caller.token, body: { channel: 'email', address, ...body } });
+  expect(await operate({ operation: 'send-code' })).toMatchObject({ status: 504 });
+  const code = /^[A-Z0-9]{6}$/m.exec(server.received[0]?.text ?? '')?.[0];
+  expect(await operate({ operation: 'check-code', code })).toMatchObject({ status: 200, body: { verified: true } });
 });
 
 it('slow notices leave connections to codes', async () => {

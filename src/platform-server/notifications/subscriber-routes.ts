@@ -114,7 +114,8 @@ function operationRoute(options: SubscriberRouteOptions): Route {
       200: { description: 'The result of the operation', schema: operationAnswer },
       ...notificationRefusals,
       429: { description: 'Too many codes were sent to this address' },
-      500: { description: 'The code could not be sent' },
+      500: { description: 'The code was not sent' },
+      504: { description: 'The mail server did not reply, so the code may have been sent' },
     },
     async handle({ params, body }, request, response) {
       const of = tenantOf(response);
@@ -164,7 +165,7 @@ async function sendCode(
     await sendMail(key, { ...mail, from: await senderOf(key) });
   } catch (cause) {
     // A code that may have been sent counts, and replaces the previous one (decision 0085).
-    if (!(cause instanceof MailError) || cause.refused) {
+    if (!(cause instanceof MailError && cause.mayHaveSent)) {
       codeLimit.uncount(counted);
       // If the database fails here, the previous code no longer works, but the person can ask for another code.
       await issued
@@ -173,6 +174,9 @@ async function sendCode(
     }
     if (cause instanceof MailError && cause.refusedRecipient)
       throw invalidRequest([{ pointer: '/address', detail: 'was refused by the mail server' }]);
-    throw cause instanceof MailError ? new Problem('internal', 'The code could not be sent.', { cause }) : cause;
+    if (!(cause instanceof MailError)) throw cause;
+    throw cause.mayHaveSent
+      ? new Problem('dependency-timeout', 'The mail server did not reply. The code may have been sent.', { cause })
+      : new Problem('internal', 'The code could not be sent.', { cause });
   }
 }
