@@ -20,8 +20,7 @@ export interface Mail {
 /**
  * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply to any command except the
  * login. A retry then probably gets the same reply. `refusedRecipient` is true if that command named the recipient, and
- * the reply does not have the enhanced status 5.7 (RFC 3463: security or policy). A server that relays no mail for the
- * platform replies with 5.7, whatever the recipient.
+ * the reply is about the recipient.
  */
 export class MailError extends Error {
   readonly refused: boolean;
@@ -38,9 +37,20 @@ export class MailError extends Error {
     this.name = 'MailError';
     this.reply = typeof responseCode === 'number' ? responseCode : undefined;
     this.refused = typeof responseCode === 'number' && responseCode >= 500 && code !== 'EAUTH';
-    this.refusedRecipient = this.refused && command === 'RCPT TO' && !/^\d{3}[ -]5\.7\./.test(String(response));
+    this.refusedRecipient = this.refused && command === 'RCPT TO' && isAboutRecipient(String(response));
     this.mayHaveSent = isHandedOver && this.reply === undefined;
   }
+}
+
+/**
+ * True if a 5xx reply to RCPT TO is about the recipient. Mail servers also use this reply if they relay no mail for the
+ * platform, or do not accept the sender. The enhanced status tells (RFC 3463): 5.1 is a bad address, except 5.1.7 and
+ * 5.1.8, which are about the sender; 5.2 is a mailbox that cannot receive mail. A reply without it counts unless its
+ * text is about relaying.
+ */
+function isAboutRecipient(response: string): boolean {
+  const status = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(response)?.[1];
+  return status === undefined ? !/relay/i.test(response) : /^5\.(?:1\.(?![78]$)|2\.)/.test(status);
 }
 
 /** Codes are awaited by a person. Notices are sent by jobs, so they can wait longer for a slow mail server. */

@@ -57,6 +57,7 @@ it('a code that the mail server has refused does not count as sent', async () =>
 it.each([
   [550, '5.1.1 User unknown'],
   [550, 'No such user here'],
+  [550, 'unknown user'],
   [552, '5.2.2 Mailbox full'],
 ])('an address that the mail server refuses is invalid, and the code does not count (%i %s)', async (reply, text) => {
   expect((await operate({ operation: 'send-code' })).status).toBe(200);
@@ -69,6 +70,9 @@ it.each([
 
 it.each([
   [554, '5.7.1 Relay access denied'],
+  [550, 'relay not permitted'],
+  [550, '5.1.8 Sender address rejected: Domain not found'],
+  [550, '5.4.1 Access denied'],
   [450, '4.2.1 Try again later'],
 ])(
   'a mail server that takes no mail from the platform is a failure, whatever the address (%i %s)',
