@@ -140,10 +140,7 @@ export async function overwrite(
   const { store, key, now, actor } = change;
   await store.lockOrCreate(key);
   const saved = { revision: 0, created: now, ...latest, lastUpdated: now, configuration };
-  await store.saveRevision(key, saved);
-  // A tenant at its limit can still make its values shorter.
-  if (!latest || JSON.stringify(configuration).length > JSON.stringify(latest.configuration).length)
-    await requireRoom(change);
+  await saveWithRoom(change, saved);
   await record(change, 'configuration-updated', {
     revision: saved.revision,
     lastUpdated: now,
@@ -171,15 +168,22 @@ async function createNextRevision(change: Change): Promise<Revision> {
     lastUpdated: now,
     configuration: latest ? latest.configuration : {},
   };
-  await store.saveRevision(key, saved);
-  await requireRoom(change);
+  await saveWithRoom(change, saved);
   await record(change, 'revision-created', { revision: saved.revision, created: now, createdBy: actor });
   return saved;
 }
 
-/** Throws 409 if the tenant's values now exceed their limit. The error rolls back the transaction. */
-async function requireRoom({ options, store, key }: Change): Promise<void> {
-  if (key.scope === coreScope || (await store.storedBytes(key.scope)) <= options.largestTenant) return;
+/**
+ * Saves the revision. Throws 409, which rolls back the transaction, if the tenant's values now exceed their limit and
+ * have grown: a tenant at its limit can still make its values smaller. Compares the sizes as Postgres stores them,
+ * because a text of the same length may compress less.
+ */
+async function saveWithRoom({ options, store, key }: Change, revision: Revision): Promise<void> {
+  if (key.scope === coreScope) return store.saveRevision(key, revision);
+  const before = await store.storedBytes(key.scope);
+  await store.saveRevision(key, revision);
+  const after = await store.storedBytes(key.scope);
+  if (after <= Math.max(before, options.largestTenant)) return;
   throw new Problem(
     'conflict',
     `The configuration of the tenant would be larger than ${options.largestTenant} bytes. Delete configurations that are no longer needed.`,

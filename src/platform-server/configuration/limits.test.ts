@@ -218,3 +218,13 @@ it('a tenant whose configuration is full can make it smaller and delete it; othe
   expect((await send('DELETE', 'full/x', undefined, otherAdmin)).body).toEqual({ deleted: true });
   expect((await replace('full/y', incompressible(1_200_000), otherAdmin)).status).toBe(200);
 });
+
+it('a tenant cannot exceed its limit by replacing values with others of the same length that compress less', async () => {
+  await send('DELETE', 'full/y', undefined, otherAdmin);
+  const length = 1_500_000;
+  const random = () => [randomBytes(length / 2).toString('hex')];
+  for (const name of ['x', 'y'])
+    expect((await replace(`same/${name}`, ['a'.repeat(length)], otherAdmin)).status).toBe(200);
+  expect((await replace('same/x', random(), otherAdmin)).status).toBe(200);
+  expect((await replace('same/y', random(), otherAdmin)).status).toBe(409);
+});
