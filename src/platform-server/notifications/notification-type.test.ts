@@ -54,6 +54,15 @@ describe('the types of a tenant', () => {
     expect(isValid({ subscriberRoles: ['x'.repeat(201)] })).toBe(false);
   });
 
+  it('keep the valid templates of a document that was stored with an invalid one', () => {
+    const templates = { email: { subject: 'Own', body: 'Own' }, sms: { body: null }, letter: 'x' };
+    const own = type('a', { events: [{ namespace: 'form-service', name: 'form-locked', templates }] });
+    const read = notificationTypes({ core: { a: type('a') }, tenant: { a: own, b: { ...own, id: 'b' } } });
+    const ownEmail = { subject: 'Own', body: 'Own' };
+    expect(read.get('a')?.events[0]?.templates).toEqual({ email: ownEmail, sms: { subject: '', body: 'core' } });
+    expect(read.get('b')?.events[0]?.templates).toEqual({ email: ownEmail });
+  });
+
   it('do not include contact, email and invalid entries', () => {
     const core = {
       contact: type('contact'),
@@ -85,6 +94,18 @@ describe('configuration', () => {
     expect(isValid({ a: type('email-x') })).toBe(false);
     expect(isValid({ a: type('contact') })).toBe(false);
     expect(isValid({ a: {} })).toBe(false);
+  });
+
+  it.each([
+    ['body', null],
+    ['subject', 5],
+    ['title', {}],
+    ['subtitle', []],
+  ])('with a template whose %s is %j is refused, and the error names the place', (part, value) => {
+    const templates = { email: { ...email, title: null, [part]: value } };
+    const document = { a: type('a', { events: [{ namespace: 'form-service', name: 'form-locked', templates }] }) };
+    const pointer = `/a/events/0/templates/email/${part}`;
+    expect(validate(notificationTypesSchema, document)).toMatchObject({ valid: false, pointer });
   });
 
   it("names the tenant's sender", () => {

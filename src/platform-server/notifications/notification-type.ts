@@ -25,12 +25,8 @@ const longestRole = 200;
 const eventSchema = z.object({
   namespace: z.string(),
   name: z.string(),
-  // Ignores further templates in documents that were stored before the limit existed.
   templates: z
-    .preprocess(
-      (given) => (isObject(given) ? firstMembers(given, mostChannels) : given),
-      z.record(z.string(), templateSchema),
-    )
+    .preprocess((given) => (isObject(given) ? usableTemplates(given) : given), z.record(z.string(), templateSchema))
     .default({}),
 });
 
@@ -38,9 +34,14 @@ const eventSchema = z.object({
 const texts = (most: number) =>
   z.preprocess((given) => (Array.isArray(given) ? given.slice(0, most) : given), z.array(z.string())).default([]);
 
-function firstMembers(object: Record<string, unknown>, most: number): Record<string, unknown> {
-  const names = Object.keys(object).slice(0, most);
-  return Object.fromEntries(names.map((name) => [name, object[name]]));
+/**
+ * Ignores further templates and invalid ones, in documents that were stored before the schema refused them. An invalid
+ * template must not disable the others of its type.
+ */
+function usableTemplates(given: Record<string, unknown>): Record<string, unknown> {
+  const names = Object.keys(given).slice(0, mostChannels);
+  const usable = names.filter((name) => templateSchema.safeParse(given[name]).success);
+  return Object.fromEntries(usable.map((name) => [name, given[name]]));
 }
 
 const typeSchema = z.object({
@@ -129,6 +130,17 @@ export function senderOf(tenantDocument: unknown): string | undefined {
   return senderSchema.safeParse(tenantDocument).data?.email.fromEmail;
 }
 
+/** Describes what `templateSchema` accepts. */
+const storedTemplate = {
+  type: 'object',
+  properties: {
+    subject: { type: 'string' },
+    title: { type: ['string', 'null'] },
+    subtitle: { type: ['string', 'null'] },
+    body: { type: 'string' },
+  },
+};
+
 /** The schema of platform:notification-service. */
 export const notificationTypesSchema = {
   type: 'object',
@@ -161,7 +173,7 @@ export const notificationTypesSchema = {
             properties: {
               namespace: { type: 'string' },
               name: { type: 'string' },
-              templates: { type: 'object', maxProperties: mostChannels },
+              templates: { type: 'object', maxProperties: mostChannels, additionalProperties: storedTemplate },
             },
             required: ['namespace', 'name', 'templates'],
           },
