@@ -22,10 +22,6 @@ export const harmless: Readonly<Record<string, Readonly<Record<string, string>>>
       'the text has at most 100 characters',
   },
   'src/platform-server/config.ts': { '/^[^\\r\\n]*[^\\s<>@]+@[A-Za-z0-9.-]+>?$/': 'a setting of the operator' },
-  'src/platform-server/notifications/template.ts': {
-    '/<a\\b[^>]*?\\bhref="([^"]*)"[^>]*>([\\s\\S]*?)<\\/a>/gi': 'runs in a limited worker process',
-    '/<\\/?[a-z][^>]*>/gi': 'runs in a limited worker process',
-  },
   'src/platform-server/reference/templates.ts': {
     '/\\s+(?:timeStyle|dateStyle|locale|timeZone)=(?:"[^"]*"|\'[^\']*\')/g':
       'only if the platform server behaves like the older platform, which is for tests',

@@ -45,6 +45,36 @@ describe('a notice', () => {
     expect(text).toBe('Hi,\nsee your form (https://example.org/?a=5d0c)\nor https://subscriptions.example.org');
   });
 
+  it.each([
+    [`<a href='{{managementUrl}}'>Continue</a>`, 'Continue (https://subscriptions.example.org)'],
+    ['<A title="href=x" HREF = {{managementUrl}}>Continue</A>', 'Continue (https://subscriptions.example.org)'],
+    [
+      '{{#if french}}<a href="https://x/fr">{{else}}<a href="https://x/en">{{/if}}My form</a>',
+      'My form (https://x/en)',
+    ],
+    ['<p class="{{#if late}}red">Late{{else}}ok">Fine{{/if}}</p>', 'Fine'],
+    ['<a href="/?a=1&amp;b={{and}}">A &amp; {{and}}</a>', 'A & B&C="\'` (/?a=1&b=B&C="\'`)'],
+    [
+      '<p title="a > b">1 < 2<!-- <a href="x">no</a> --> &#233;&#xe9;&nbsp;&eacute;&#9999999;</p>',
+      '1 < 2 éé\u00a0&eacute;&#9999999;',
+    ],
+    [`<p it's>it's <a href="x"><img src="y"></a>`, "it's x"],
+    ['Fine <b', 'Fine <b'],
+  ])('has a text part that says the same as the HTML of %s', (body, expected) => {
+    expect(render(template({ body }), { ...data, ...{ and: 'B&C="\'`' } }).text).toBe(expected);
+  });
+
+  it.each([['<a'], ['<a '], ['<a "'], ['<a href="'], ['<!--'], ['<p x'], ['<a = '], ['<a href=x>'], ['&#']])(
+    'with the longest text has a text part soon: %s',
+    (part) => {
+      const began = process.cpuUsage();
+      const body = `{{#each lines}}${part}{{/each}}`;
+      render(template({ body }), { ...data, ...{ lines: Array(Math.floor(250_000 / part.length)).fill(0) } });
+      const { user, system } = process.cpuUsage(began);
+      expect((user + system) / 1_000).toBeLessThan(2_000);
+    },
+  );
+
   it('keeps what looks like markup in a value of the text part', () => {
     expect(render(template({ body: '{{event.payload.name}}' }), data).text).toBe('<script>alert(1)</script>');
   });

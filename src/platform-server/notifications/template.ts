@@ -4,6 +4,7 @@
 import Handlebars from 'handlebars';
 import { LRUCache } from 'lru-cache';
 import { DateTime } from 'luxon';
+import { htmlText } from './html-text.ts';
 import type { Template } from './notification-type.ts';
 
 export interface NoticeData {
@@ -51,7 +52,8 @@ export function createNoticeRenderer(): RenderNotice {
     const plain = { title: render(title ?? '', data, false), subtitle: render(subtitle ?? '', data, false) };
     const all = { ...data, ...plain };
     const heads = [plain.title, plain.subtitle].filter((line) => line !== '');
-    const text = [...heads, tidy(render(withoutTags(body), all, false))].join('\n\n');
+    // Values are escaped in the HTML, so a value that looks like markup stays in the text.
+    const text = [...heads, tidy(htmlText(render(body, all, true)))].join('\n\n');
     const html = render(page(subject, body), all, true);
     return { subject: render(subject, all, false).replace(/\s+/g, ' ').trim(), text, html };
   };
@@ -165,18 +167,6 @@ ${heads}<div>${body}</div>
 </body>
 </html>
 `;
-}
-
-/**
- * Removes the markup of a template. This must happen before values are inserted, because a value may look like markup.
- */
-function withoutTags(template: string): string {
-  return template
-    .replace(/<a\b[^>]*?\bhref="([^"]*)"[^>]*>([\s\S]*?)<\/a>/gi, (_link, href: string, label: string) =>
-      label.trim() === href.trim() ? href : `${label} (${href})`,
-    )
-    .replace(/<br\s*\/?>|<\/(?:p|div|h\d|li|tr|ul|ol|table)>/gi, '\n')
-    .replace(/<\/?[a-z][^>]*>/gi, '');
 }
 
 function tidy(text: string): string {
