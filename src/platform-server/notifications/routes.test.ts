@@ -275,6 +275,21 @@ describe('subscribing', () => {
     });
     expect(match.body).toMatchObject({ page: { size: 1, next: null } });
   });
+
+  it('subscriptions are found by members of the context of their criteria', async () => {
+    const correlationId = 'form:contexts';
+    const permit = await subscribe({ criteria: { correlationId, context: { definitionId: 'permit-x', step: 1 } } });
+    const grant = await subscribe({ criteria: { correlationId, context: { definitionId: 'grant-x' } } });
+    const found = async (match: object) => {
+      const query = { subscriptionMatch: JSON.stringify(match) };
+      const { body } = await send('GET', subscriptions, undefined, admin, query);
+      return (body as { results: { subscriberId: string }[] }).results.map(({ subscriberId }) => subscriberId);
+    };
+    expect(await found({ context: { definitionId: 'permit-x' } })).toEqual([permit.subscriberId]);
+    expect(await found({ correlationId, context: { definitionId: 'grant-x' } })).toEqual([grant.subscriberId]);
+    expect(await found({ correlationId: 'form:other', context: { definitionId: 'grant-x' } })).toEqual([]);
+    expect((await found({ correlationId })).sort()).toEqual([permit.subscriberId, grant.subscriberId].sort());
+  });
 });
 
 describe('subscribers', () => {

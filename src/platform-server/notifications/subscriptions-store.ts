@@ -44,12 +44,17 @@ function createReads(database: Queryable) {
       { top, after, match }: { top: number; after: string | undefined; match: Criterion | undefined },
     ): Promise<{ items: Subscription[]; hasMore: boolean }> {
       const values: unknown[] = [tenant, typeId];
+      const conditions: string[] = [];
+      if (match?.correlationId !== undefined)
+        conditions.push(`AND correlation_id = $${values.push(match.correlationId)}`);
+      if (match?.context !== undefined)
+        conditions.push(`AND context @> $${values.push(JSON.stringify(match.context))}::jsonb`);
       const matches =
-        match?.correlationId === undefined
+        conditions.length === 0
           ? ''
           : `AND s.subscriber_id IN (
              SELECT subscriber_id FROM subscription_criteria
-             WHERE tenant = $1 AND type_id = $2 AND correlation_id = $${values.push(match.correlationId)})`;
+             WHERE tenant = $1 AND type_id = $2 ${conditions.join(' ')})`;
       const sql = pageSql({ top }, values, {
         first: `$${values.push(after ?? '')}::text`,
         position: '"subscriberId"',
