@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { SMTPServer } from 'smtp-server';
 import { expect, it, onTestFinished } from 'vitest';
+import { captureLog } from '../../test/support/captured-log.ts';
+import { createMetrics } from '../service/operations/metrics.ts';
+import { createMailer } from './mail.ts';
 
 /**
  * Sends two mails. For the first mail, nodemailer fails to load, as in a process without free file descriptors. The
@@ -40,4 +43,14 @@ it('mail is sent again without a restart after nodemailer could not be loaded', 
   const args = ['--input-type=module', '--eval', script, url];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   expect(stdout).toBe('the mail server did not accept the message (EMFILE)\nsent\n');
+});
+
+it.each([
+  ['forms@example.org'],
+  ['Forms <forms@example.org>'],
+  ['"Forms @ Town.example" <forms@example.org>'],
+  ['forms@town.example <forms@example.org>'],
+])('the domain of the sender %s is that of its address', (from) => {
+  const mailer = createMailer({ url: 'smtp://127.0.0.1:1', from, log: captureLog().log, metrics: createMetrics() });
+  expect(mailer.domain).toBe('example.org');
 });

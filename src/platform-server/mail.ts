@@ -175,7 +175,7 @@ export function createMailer(options: MailerOptions): Mailer {
   const { mails: sent } = createMailMetrics(options.metrics);
 
   return {
-    domain: /@([A-Za-z0-9.-]+)/.exec(options.from)?.[1] ?? 'localhost',
+    domain: /@([A-Za-z0-9.-]+)>?$/.exec(options.from)?.[1] ?? 'localhost',
     async send(tenant, { to, from, subject, text, html, messageId }, kind) {
       const message = {
         from: from ?? options.from,
