@@ -71,6 +71,14 @@ const types = {
   },
 };
 
+/**
+ * A correlation id of 1,000 characters and 3,000 bytes, which Postgres cannot index. Its characters differ, so that
+ * compression hardly makes it shorter.
+ */
+export const tooLongId = String.fromCharCode(
+  ...Array.from({ length: 1_000 }, (_, nth) => 0x4e_00 + ((nth * 7_919) % 20_000)),
+);
+
 export interface Caller {
   platform: TestPlatform;
   url: string;

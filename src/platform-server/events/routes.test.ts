@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { tooLongId } from '../../../test/support/notices.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 
 let platform: TestPlatform;
@@ -56,6 +57,13 @@ afterAll(async () => {
 });
 
 describe('sending', () => {
+  it('an event with a correlation id that is too long for the database is refused with its place', async () => {
+    expect(await send(event({ correlationId: tooLongId }))).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/correlationId', detail: expect.stringContaining('2000 bytes') }] },
+    });
+  });
+
   it('an event of a core account is in the audit trail of the tenant that it names', async () => {
     await send(event());
     const audits = () => log.lines().flatMap(({ audit }) => (audit ? [audit as object] : []));

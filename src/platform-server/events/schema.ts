@@ -2,6 +2,7 @@
 // some.
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
+import { correlationId } from '../correlation-id.ts';
 
 const name = z.string().min(1).max(50);
 
@@ -9,7 +10,7 @@ export const eventBody = z.object({
   namespace: name,
   name,
   timestamp: z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
-  correlationId: z.string().max(1_000).nullish(),
+  correlationId: correlationId.nullish(),
   // An invalid idempotency key is rejected. If it were ignored, a repeated event would be stored twice.
   context: anyObject.and(z.object({ idempotencyKey: z.string().max(500).nullish() })).nullish(),
   /**

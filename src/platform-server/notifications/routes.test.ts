@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
+import { tooLongId } from '../../../test/support/notices.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { isReferenceRun } from '../../../test/support/platform-behaviour.ts';
 
@@ -289,6 +290,14 @@ describe('subscribing', () => {
     expect(await found({ correlationId, context: { definitionId: 'grant-x' } })).toEqual([grant.subscriberId]);
     expect(await found({ correlationId: 'form:other', context: { definitionId: 'grant-x' } })).toEqual([]);
     expect((await found({ correlationId })).sort()).toEqual([permit.subscriberId, grant.subscriberId].sort());
+  });
+
+  it('a correlation id that is too long for the database is refused with its place', async () => {
+    const criteria = { correlationId: tooLongId };
+    expect(await send('POST', subscriptions, request({ criteria }))).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/criteria/correlationId' }] },
+    });
   });
 });
 

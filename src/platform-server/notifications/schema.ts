@@ -1,6 +1,7 @@
 // The schemas of the notification service's requests and responses. Unknown members are ignored, because older clients
 // send some.
 import { z } from 'zod';
+import { correlationId } from '../correlation-id.ts';
 import { cursor, jsonParameter, top } from '../page.ts';
 import { type Criterion, largestCriterion, mostCriteria } from './subscription.ts';
 
@@ -14,7 +15,7 @@ export const subscriberParams = z.object({ subscriberId });
 const criterion = z
   .object({
     description: z.string().max(500).nullish(),
-    correlationId: z.string().max(1_000).nullish(),
+    correlationId: correlationId.nullish(),
     context: z.record(z.string(), z.unknown()).nullish(),
   })
   .transform(
