@@ -45,12 +45,13 @@ export class MailError extends Error {
 /**
  * True if a 5xx reply to RCPT TO is about the recipient. Mail servers also use this reply if they relay no mail for the
  * platform, or do not accept the sender. The enhanced status tells (RFC 3463): 5.1 is a bad address, except 5.1.7 and
- * 5.1.8, which are about the sender; 5.2 is a mailbox that cannot receive mail. A reply without it counts unless its
- * text is about relaying.
+ * 5.1.8, which are about the sender; 5.2 is a mailbox that cannot receive mail. Mail servers also reply with 5.1.0, or
+ * without an enhanced status, so their text must not speak of something else.
  */
 function isAboutRecipient(response: string): boolean {
+  if (/relay|sender|authenticat|prohibit|black|block|reject/i.test(response)) return false;
   const status = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(response)?.[1];
-  return status === undefined ? !/relay/i.test(response) : /^5\.(?:1\.(?![78]$)|2\.)/.test(status);
+  return status === undefined || /^5\.(?:1\.(?![78]$)|2\.)/.test(status);
 }
 
 /** Codes are awaited by a person. Notices are sent by jobs, so they can wait longer for a slow mail server. */
@@ -150,12 +151,14 @@ export function createMailer(options: MailerOptions): Mailer {
     options.log.warn({ dependency: 'mail' }, 'SMTP_URL accepts any certificate of the mail server');
   const settings = {
     ...{ connectionTimeout: 5_000, greetingTimeout: 5_000, dnsTimeout: 3_000 },
-    // Longer than the time limit for sending a notice, which ends a silent connection earlier.
+    // Longer than the time limit for sending a notice, which ends a silent connection earlier while it sends a mail.
     socketTimeout: 70_000,
     idleTimeout: 7_000,
     url: options.url,
     pool: true,
-    maxConnections: connections.total,
+    // The queue limits the mails that are sent at a time. The further connections replace idle ones that wait for the
+    // reply to QUIT, which a lost mail server never sends.
+    maxConnections: 2 * connections.total,
     maxMessages: 100,
     disableFileAccess: true,
     disableUrlAccess: true,

@@ -170,7 +170,8 @@ async function hasUnknownJob(pool: pg.Pool, { pools, current, staleAfter }: Hold
 }
 
 async function hastenRetries(pool: pg.Pool): Promise<void> {
-  // A retry waits at most five minutes, or up to six hours if the mail server has refused the message.
+  // A retry waits at most five minutes, or up to six hours if the mail server has refused the message, or has not
+  // replied after it got the message.
   await pool.query(
     `SELECT graphile_worker.reschedule_jobs(array_agg(j.id), run_at => now() + interval '5 minutes', attempts => 7)
      FROM graphile_worker.jobs j WHERE j.run_at > now() + interval '5 minutes' AND j.locked_at IS NULL AND j.attempts > 0

@@ -58,7 +58,9 @@ export interface PlatformRequest<T> extends CallOptions {
    * the service, so that an older response may be served.
    */
   isFixed?: true;
-  /** Returns the value that a 404 stands for. Without this function, a 404 throws PlatformError `rejected`. */
+  /** Statuses of 5xx responses that are about this call and say nothing about the service. They are not retried. */
+  ownFailures?: readonly number[] | undefined;
+  /** Returns the value that a 404 stands for. Without it, a 404 of the service itself throws PlatformError `rejected`. */
   notFound?: (() => T) | undefined;
 }
 
@@ -138,7 +140,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
         const isLast = isSuspect || !keepsConnections;
         const response = await exchange(agent, { service, method, url, headers, body, signal, isLast });
         currentSpan()?.set({ 'http.response.status_code': response.status });
-        if (response.status < 500) return response;
+        if (response.status < 500 || request.ownFailures?.includes(response.status)) return response;
         throw responseError(service, response, request.isFixed);
       } catch (error) {
         if (error instanceof PlatformError) call.wasLost ||= error.mayHaveProcessed;

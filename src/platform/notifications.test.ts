@@ -94,6 +94,18 @@ describe('subscribing', () => {
   });
 });
 
+it('codes can be checked although the mail server of the service is slow, so that each code gets 504', async () => {
+  const request = { tenantId, subscriberId: id, channel: 'email', address: 'ana@example.org' };
+  server.behave(answerJson({}, 504));
+  for (let nth = 0; nth < 12; nth += 1)
+    await expect(notifications.sendCode({ ...request, reason: 'x' })).rejects.toMatchObject({
+      ...{ kind: 'failed', upstreamStatus: 504, mayHaveProcessed: true },
+    });
+  expect(server.requests).toHaveLength(12);
+  server.behave(answerJson({ verified: true }));
+  expect(await notifications.checkCode({ ...request, code: 'RIGHT' })).toBe(true);
+});
+
 describe('while the service does not know the type', () => {
   const request = { tenantId, typeId: 'form-status-updates', userId: 'u', channels: [], criteria: {} };
   const text = () => calls.base.registry.metrics();

@@ -3,7 +3,7 @@
 // explicitly rejects it.
 import { z } from 'zod';
 import { Problem } from '../service/http/problem.ts';
-import type { CallOptions, PlatformClient } from './http-client.ts';
+import type { CallOptions, PlatformClient, PlatformRequest } from './http-client.ts';
 import type { FoundType, KnownType } from './known-type.ts';
 import { PlatformError } from './platform-error.ts';
 import { pathOf } from './url-path.ts';
@@ -90,6 +90,13 @@ export interface Notifications {
   removeSubscriber(tenantId: string, id: string, options?: CallOptions): Promise<void>;
 }
 
+/** 504: the mail server of the service did not reply in time, so a code may have been sent (decision 0085). */
+const ownFailures = [504];
+
+function rejectUnknown(): never {
+  throw new PlatformError('notifications', 'rejected', { upstreamStatus: 404 });
+}
+
 const optionalText = z
   .string()
   .nullish()
@@ -136,7 +143,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
     operation: string,
     body: Record<string, string>,
     answer: z.ZodType<T>,
-    notFound?: () => T,
+    more: Partial<Pick<PlatformRequest<T>, 'notFound' | 'ownFailures'>> = {},
   ) {
     const { tenantId, subscriberId, channel, address, idempotencyKey, language, timeoutMs } = request;
     return client.request({
@@ -147,7 +154,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
       query: { tenantId },
       body: { ...body, channel, address },
       answer,
-      notFound,
+      ...more,
       timeoutMs,
     });
   }
@@ -157,15 +164,13 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
     codeChannels: () => known.codeChannels(),
     async sendCode(request) {
       const body = { operation: 'send-code', reason: request.reason };
-      await operate(request, 'send code', body, z.looseObject({ sent: z.literal(true) }));
+      await operate(request, 'send code', body, z.looseObject({ sent: z.literal(true) }), { ownFailures });
     },
     async checkCode(request) {
       if (request.code.trim() === '') throw new Problem('code-required');
       const body = { operation: 'check-code', code: request.code };
       const answer = z.looseObject({ verified: z.boolean() });
-      const { verified } = await operate(request, 'check code', body, answer, () => {
-        throw new PlatformError('notifications', 'rejected', { upstreamStatus: 404 });
-      });
+      const { verified } = await operate(request, 'check code', body, answer, { notFound: rejectUnknown });
       return verified;
     },
     async pendingNotices(tenantId, id) {

@@ -14,9 +14,10 @@ export interface TokenBuckets {
   left(share: string): number;
   /**
    * Takes tokens, even if the share has fewer left; its number can become negative. The total loses only what the share
-   * had left, so that a share that takes too many does not leave the others without tokens.
+   * had left, so that a share that takes too many does not leave the others without tokens. With `inFull`, the total
+   * loses all of them, so that it limits what many shares take.
    */
-  take(share: string, tokens: number): void;
+  take(share: string, tokens: number, inFull?: boolean): void;
 }
 
 /**
@@ -52,9 +53,9 @@ export function createTokenBuckets(clock: Clock, rates: { share: Rate; total: Ra
 
   return {
     left: (share) => Math.min(...bucketsOf(share).map(({ left }) => left)),
-    take(share, tokens) {
+    take(share, tokens, inFull = false) {
       const [own, all] = bucketsOf(share);
-      all.left -= Math.min(tokens, Math.max(0, own.left));
+      all.left -= inFull ? tokens : Math.min(tokens, Math.max(0, own.left));
       own.left -= tokens;
     },
   };

@@ -184,7 +184,8 @@ async function sendCode({ notifications }: VerificationOptions, form: Form, requ
   try {
     await notifications.sendCode({ ...request, tenantId: form.tenantId, language, reason: reasons[language] });
   } catch (error) {
-    // The subscriber has this channel, so a 400 means that the service has no provider for the channel.
+    // The subscriber has this channel, so a 400 means that the service has no provider for the channel, or that the
+    // mail server refused the address.
     if (isRejection(error, 'notifications', [400]))
       throw new Problem('no-channel', 'The platform cannot send codes to the applicant’s address.', { cause: error });
     throw error;

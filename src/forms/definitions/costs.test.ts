@@ -79,6 +79,33 @@ it('a tenant whose large definitions drive each other out of the cache gets 503,
   expect(textOf('demo', four[0] as FormDefinition, false).length).toBeGreaterThan(9 * 1_048_576);
 });
 
+it('many tenants with large definitions write at most 4 MiB of text a second together', () => {
+  let now = 0;
+  const textOf = createDefinitionTexts(() => new Date(now));
+  const definitions = Array.from({ length: 40 }, (_, nth) =>
+    parseDefinition(`large-${nth}`, { name: 'Large', dataSchema: { title: 'x'.repeat(1_048_576) } }),
+  );
+  let written = 0;
+  const known = new Set<Buffer>();
+  const read = (tenant: string, nth: number) => {
+    try {
+      const text = textOf(tenant, definitions[nth % 40] as FormDefinition, false);
+      if (!known.has(text)) written += text.length;
+      known.add(text);
+    } catch (error) {
+      expect(error).toMatchObject({ slug: 'busy' });
+    }
+  };
+  for (let nth = 0; nth < 400; nth += 1) read(`tenant-${nth % 10}`, nth);
+  const burst = written;
+  for (let step = 0; step < 1_000; step += 1) {
+    now += 10;
+    read(`tenant-${step % 10}`, step);
+  }
+  expect(burst).toBeLessThan(140 * 1_048_576);
+  expect(written - burst).toBeLessThan(45 * 1_048_576);
+});
+
 it('a definition with 100,000 fields is found without listing its fields again', async () => {
   const fields = Object.fromEntries(Array.from({ length: 100_000 }, (_, nth) => [`field ${nth}`, 1]));
   const stored = { revision: 0, configuration: { name: 'Wide', ...fields } };

@@ -39,7 +39,7 @@ export function createDefinitionTexts(clock: Clock): DefinitionTexts {
     if (budget.left(tenantId) <= 0)
       throw new Problem('busy', 'Too many large form definitions are being read.', { headers: { 'Retry-After': '5' } });
     const text = Buffer.from(JSON.stringify((isManager ? allOf : shownOf)(definition)));
-    budget.take(tenantId, text.length);
+    budget.take(tenantId, text.length, true);
     known.set(key, { of: new WeakRef(definition), text });
     return text;
   };

@@ -24,7 +24,7 @@ describe('the code of a request', () => {
     ['AB12', undefined, 'AB12'],
     ['AB12', 'CD34', 'AB12'],
     [undefined, 'CD34', 'CD34'],
-    ['', 'CD34', undefined],
+    ['', 'CD34', 'CD34'],
     [' AB12 ', undefined, 'AB12'],
     ['  ', undefined, undefined],
     [undefined, '', undefined],

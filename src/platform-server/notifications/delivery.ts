@@ -178,8 +178,9 @@ async function send(options: DeliveryOptions, delivery: Delivery, target: Target
     await options.mailer.send(event.tenant, { to, from, ...notice, messageId }, 'notice');
   } catch (error) {
     if (error instanceof Problem) throw error;
-    const refused = error instanceof MailError && error.refused;
-    await createDeliveryStore(options.pool).markFailed(delivery, refused);
+    // The pauses between further attempts become long. An attempt after an unknown outcome may be a second mail.
+    const isSlow = error instanceof MailError && (error.refused || error.mayHaveSent);
+    await createDeliveryStore(options.pool).markFailed(delivery, isSlow);
     throw error;
   }
 }

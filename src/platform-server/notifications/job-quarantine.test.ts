@@ -170,7 +170,7 @@ it('an event with very many subscribers is routed: its notices get no priority t
   expect(found).toEqual(Array.from({ length: 101 }, (_, level) => level));
 });
 
-it('a notice that the mail server may have delivered each time is quarantined after eight attempts', async () => {
+it('a notice that the mail server may have delivered each time is quarantined after twelve attempts', async () => {
   const { onData } = server;
   onTestFinished(() => {
     server.onData = onData;
@@ -184,7 +184,7 @@ it('a notice that the mail server may have delivered each time is quarantined af
   await addSubscriber('ana');
   await addEvent();
   await settled();
-  expect(taken).toHaveLength(8);
+  expect(taken).toHaveLength(12);
   const entry = {
     kind: 'delivery',
     tenant_id: tenant,

@@ -1,5 +1,5 @@
-// Quarantines an event or a notice if its own content makes its routing or delivery fail. Quarantine ends the job and
-// keeps the event or delivery. A release creates a new job.
+// Quarantines an event or a notice if its own content makes its routing or delivery fail, and a notice that may have
+// been sent too often. Quarantine ends the job and keeps the event or delivery. A release creates a new job.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -28,6 +28,11 @@ import { type Delivery, deliveryJobKey } from './deliveries-store.ts';
 /** Number of failures after which an item is quarantined. Eight attempts, with their pauses, take half an hour. */
 const limit = 8;
 /**
+ * Maximum number of times that a notice may be sent although the mail server never replies. The pauses between the
+ * attempts grow to six hours, so an outage of the mail server may last most of a day.
+ */
+const sendLimit = 12;
+/**
  * The number of failures that a release stores for a delivery. The number exceeds `limit`, so the next failure
  * quarantines the delivery again.
  */
@@ -35,9 +40,9 @@ const releasedFailures = 1_000;
 
 export interface JobQuarantine {
   /**
-   * Runs the job of an item. If the item's content makes the job fail and this was the last of `limit` attempts,
-   * quarantines the item and resolves as if the job had succeeded. For an event, attempts that failed for other reasons
-   * count too. For a delivery, they do not.
+   * Runs the job of an item. Quarantines the item, and resolves as if the job had succeeded, if the item's content made
+   * the job fail and this was the last of `limit` attempts, or if a mail may have been sent `sendLimit` times. For an
+   * event, attempts that failed for other reasons count too. For a delivery, they do not.
    */
   event(sequence: string, attempts: number, job: () => Promise<void>): Promise<void>;
   delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;
@@ -93,12 +98,13 @@ export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log:
         const cause = causeOf(error);
         if (!cause) throw error;
         const isQuarantined = await withTransaction(pool, async (client) => {
-          const failures = await countFailure(client, delivery);
-          if (failures < limit) return false;
+          const most = cause.reason === 'mail-unconfirmed' ? sendLimit : limit;
+          const failures = await countFailure(client, delivery, most);
+          if (failures < most) return false;
           const { event, typeId, subscriberId } = delivery;
           const item = `${event}:${typeId}:${subscriberId}`;
           // A released delivery has been tried once since its release.
-          const attempts = failures > limit ? 1 : limit;
+          const attempts = failures > releasedFailures ? 1 : failures;
           const tenantId = await tenantOf(client, event);
           await put(client, { kind: 'delivery', item, tenantId, about: { ...delivery }, ...cause }, attempts);
           return true;
@@ -114,14 +120,14 @@ export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log:
 }
 
 /**
- * Counts a failure of a delivery, and marks the delivery as quarantined at the limit. Returns the new number of
+ * Counts a failure of a delivery, and marks the delivery as quarantined at the limit `most`. Returns the new number of
  * failures.
  */
-async function countFailure(db: Queryable, { event, typeId, subscriberId }: Delivery): Promise<number> {
+async function countFailure(db: Queryable, { event, typeId, subscriberId }: Delivery, most: number): Promise<number> {
   const { rows } = await db.query<{ refusals: number }>(
     `UPDATE deliveries SET refusals = refusals + 1, quarantined = refusals + 1 >= $4
      WHERE event = $1 AND type_id = $2 AND subscriber_id = $3 RETURNING refusals`,
-    [event, typeId, subscriberId, limit],
+    [event, typeId, subscriberId, most],
   );
   return rows[0]?.refusals ?? 0;
 }

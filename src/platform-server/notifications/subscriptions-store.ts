@@ -47,7 +47,7 @@ function createReads(database: Queryable) {
       const conditions: string[] = [];
       if (match?.correlationId !== undefined)
         conditions.push(`AND correlation_id = $${values.push(match.correlationId)}`);
-      if (match?.context !== undefined)
+      if (match?.context !== undefined && Object.keys(match.context).length > 0)
         conditions.push(`AND context @> $${values.push(JSON.stringify(match.context))}::jsonb`);
       const matches =
         conditions.length === 0

@@ -72,6 +72,10 @@ it.each([
   [554, '5.7.1 Relay access denied'],
   [550, 'relay not permitted'],
   [550, '5.1.8 Sender address rejected: Domain not found'],
+  [550, '5.1.0 <forms@example.org>: Sender address rejected: User unknown'],
+  [550, 'Sender verify failed'],
+  [550, 'authentication required'],
+  [550, 'Administrative prohibition'],
   [550, '5.4.1 Access denied'],
   [450, '4.2.1 Try again later'],
 ])(

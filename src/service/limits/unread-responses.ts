@@ -11,8 +11,14 @@ import type { Claim } from './fair-queue.ts';
 /** Responses of which fewer bytes are unread are not counted. */
 const smallest = 16_384;
 const mebibyte = 1_048_576;
-/** Maximum unread bytes for which further requests are accepted, as multiples of the largest body (at least 1 MiB). */
-const shares = { perMember: 16, perTenant: 32, total: 64 };
+/**
+ * Maximum unread bytes for which further requests are accepted: so many bytes, or so many bodies of the largest size if
+ * these are larger.
+ */
+const shares = {
+  bytes: { perMember: 16 * mebibyte, perTenant: 32 * mebibyte, total: 64 * mebibyte },
+  bodies: { perMember: 8, perTenant: 16, total: 32 },
+};
 /** A member with fewer unread bytes may make requests although its tenant, or all members, have too many. */
 const alwaysFree = mebibyte;
 
@@ -27,12 +33,12 @@ export interface UnreadResponses {
   note(request: IncomingMessage, response: HttpResponse): void;
 }
 
-/** `bodyLimit` is the maximum size of a request body in bytes. The largest responses have about the same size. */
+/** `bodyLimit` is the maximum size of a request body in bytes, and so of most responses. */
 export function limitUnreadResponses(
   bodyLimit: number,
   { queueRefusals }: Pick<Metrics, 'queueRefusals'>,
 ): UnreadResponses {
-  const bodies = new UnreadBodies(Math.max(bodyLimit, mebibyte));
+  const bodies = new UnreadBodies(bodyLimit);
   const count = () => queueRefusals.inc({ queue: 'unread-responses', reason: 'full' });
   return {
     refuse(request, response) {
@@ -83,12 +89,12 @@ interface Tenant {
 
 class UnreadBodies {
   bytes = 0;
-  readonly #unit: number;
+  readonly #bodyLimit: number;
   readonly #bodies = new Map<object, UnreadBody>();
   readonly #tenants = new Map<string, Tenant>();
 
-  constructor(unit: number) {
-    this.#unit = unit;
+  constructor(bodyLimit: number) {
+    this.#bodyLimit = bodyLimit;
   }
 
   add(key: object, claim: Claim, bytes: number, reader: IncomingMessage): UnreadBody {
@@ -142,10 +148,10 @@ class UnreadBodies {
     return { tenant: ofTenant, member: ofTenant?.members.get(member) };
   }
 
-  #most(factor: number): typeof shares {
-    const bytes = factor * this.#unit;
-    const { perMember, perTenant, total } = shares;
-    return { perMember: bytes * perMember, perTenant: bytes * perTenant, total: bytes * total };
+  #most(factor: number): typeof shares.bytes {
+    const of = (share: keyof typeof shares.bytes) =>
+      factor * Math.max(shares.bytes[share], shares.bodies[share] * this.#bodyLimit);
+    return { perMember: of('perMember'), perTenant: of('perTenant'), total: of('total') };
   }
 }
 

@@ -10,17 +10,18 @@ import { createCertificateMetrics } from './certificate-metrics.ts';
 const day = 86_400_000;
 
 /**
- * Returns the days, counted from today, until the expiry that the metric shows for a bundle of certificates that are
- * valid for `days` days. The process starts after `startsAfter` days.
+ * Returns the days, counted from today, until the expiry that the metric shows after `passed` days for a bundle of
+ * certificates that are valid for `days` days. The process started today.
  */
-async function daysShown(days: number[], startsAfter: number): Promise<number> {
+async function daysShown(days: number[], passed: number): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'formgate-bundle-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const today = Date.now();
   const bundle = days.map((one) => createCertificate(folder, { days: one }).certificate).join('\n');
   const registry = new prom.Registry();
-  const clock = () => new Date(today + startsAfter * day);
-  createCertificateMetrics({ registry, clock }).given('extra-ca', bundle);
+  let now = today;
+  createCertificateMetrics({ registry, clock: () => new Date(now) }).given('extra-ca', bundle);
+  now += passed * day;
   const seconds = Number(/certificate="extra-ca"\} (\d+)/.exec(await registry.metrics())?.[1]);
   return Math.round((seconds * 1_000 - today) / day);
 }

@@ -31,21 +31,28 @@ export interface CertificateMetricsOptions {
 export function createCertificateMetrics({ registry, clock = systemClock }: CertificateMetricsOptions): Certificates {
   const gauge = new prom.Gauge<'certificate'>({
     name: 'formgate_certificate_expiry_timestamp_seconds',
-    help: 'Expiry time of certificates: of servers (identity-provider, postgres, redis), and of the trusted authorities that a setting names (extra-ca, postgres-ca, redis-ca). For a file with several certificates, the earliest expiry that was still to come when the process started',
+    help: 'Expiry time of certificates: of servers (identity-provider, postgres, redis), and of the trusted authorities that a setting names (extra-ca, postgres-ca, redis-ca). For a file with several certificates, the earliest expiry that is still to come',
     labelNames: ['certificate'],
     registers: [registry],
+    collect() {
+      const now = clock().getTime();
+      for (const [name, expiries] of bundles) note(name, nextOf(expiries, now));
+    },
   });
+  const bundles = new Map<CertificateName, number[]>();
   const note = (certificate: CertificateName, milliseconds: number) => {
     if (Number.isFinite(milliseconds)) gauge.set({ certificate }, milliseconds / 1_000);
   };
   return {
     presented: (name, certificate) => note(name, Date.parse(certificate?.valid_to ?? '')),
-    given(name, pem) {
-      const expiries = expiriesIn(pem);
-      const coming = expiries.filter((expiry) => expiry > clock().getTime());
-      note(name, coming.length > 0 ? Math.min(...coming) : Math.max(...expiries));
-    },
+    given: (name, pem) => void bundles.set(name, expiriesIn(pem)),
   };
+}
+
+/** Returns the earliest expiry after `now`; the last one if all are before it. */
+function nextOf(expiries: number[], now: number): number {
+  const coming = expiries.filter((expiry) => expiry > now);
+  return coming.length > 0 ? Math.min(...coming) : Math.max(...expiries);
 }
 
 const block = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]+-----END (?:TRUSTED )?CERTIFICATE-----/g;

@@ -183,8 +183,8 @@ interface Callback extends Beginning {
 async function finish(options: SignInOptions, callback: Callback): Promise<string> {
   const { attempt, tenant, client, registration, error, iss, request, response } = callback;
   const { callbackUrl, returnTo } = attempt.signIn;
-  const isRefused = error !== undefined && judgeError(error, queryOf(request).error_description) === 'refused';
-  if (attempt.isLate && !isRefused) return startAgain(options, callback);
+  // A late cancel grants nothing, and the person does not want to see the sign-in form again.
+  if (attempt.isLate && error !== 'access_denied') return startAgain(options, callback);
   if (error !== undefined && iss === undefined) return handleError(options, callback, error);
   const url = new URL(callbackUrl);
   url.search = new URL(request.originalUrl, url.origin).search;

@@ -13,7 +13,7 @@ interface Props {
  * Milliseconds by which the expiry moves at least if the session was extended. The end that the identity provider sets
  * may move by the duration of a request, because refresh tokens state their lifetime in seconds.
  */
-const leastExtension = 30_000;
+const leastExtension = 10_000;
 
 const isLater = (expiry: string, than: string) => Date.parse(expiry) - Date.parse(than) >= leastExtension;
 
