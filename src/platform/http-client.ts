@@ -60,7 +60,7 @@ export interface PlatformRequest<T> extends CallOptions {
   isFixed?: true;
   /** Statuses of 5xx responses that are about this call and say nothing about the service. They are not retried. */
   ownFailures?: readonly number[] | undefined;
-  /** Returns the value that a 404 stands for. Without it, a 404 of the service itself throws PlatformError `rejected`. */
+  /** Returns the value that a 404 stands for. Without it, a 404 of the service throws PlatformError `rejected`. */
   notFound?: (() => T) | undefined;
 }
 
