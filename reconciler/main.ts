@@ -31,9 +31,9 @@ await runMain(name, async (takeSignals) => {
   const log = createLogger({ name, level: isTerminal && !process.env.LOG_LEVEL ? 'warn' : config.LOG_LEVEL });
   warnOfVariables(settings, process.env, log);
   const stop = new AbortController();
-  takeSignals();
   // A terminal that is closed sends SIGHUP.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
+  takeSignals();
   const tracing = await startTracing(name, config, log);
   const terminal = isTerminal ? (text: string) => void process.stderr.write(text) : undefined;
   const options = { config, arguments: args, log, env: process.env, signal: stop.signal, terminal };

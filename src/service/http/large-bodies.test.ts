@@ -40,7 +40,7 @@ beforeEach(async () => {
     async handle({ body: { name } }, _request, response) {
       handled.push(name);
       await new Promise<void>((resolve) => answers.set(name, resolve));
-      response.json(name.startsWith('unread') ? 'x'.repeat(16 * 1_048_576) : name);
+      response.json(name.startsWith('unread') ? 'x'.repeat(12 * 1_048_576) : name);
     },
   });
   const { log } = captureLog();

@@ -17,7 +17,7 @@ export interface Stoppable {
  * Runs `start`. If `start` returns a service, an uncaught exception drains the service. If `start` returns no service,
  * or has not returned yet, an uncaught exception ends the process with status 1. All problems of a configuration are
  * logged in one line; on a terminal they are printed as text. SIGTERM and SIGINT end the process until `start` calls
- * `takeSignals`, which it does when it registers its own handlers.
+ * `takeSignals`. It does so after it has registered its own handlers, because a signal without a handler would be lost.
  */
 export async function runMain(
   name: string,

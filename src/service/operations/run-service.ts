@@ -23,8 +23,8 @@ export function runService<S extends ServiceSchema>(
     const tracing = await startTracing(name, config as TracingSettings, log);
     const running = await start({ config, log, env: process.env });
     const stoppable = tracing ? closingLast(running, tracing) : running;
-    takeSignals();
     stopOnSignals(stoppable, log);
+    takeSignals();
     return stoppable;
   });
 }
