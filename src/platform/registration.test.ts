@@ -240,9 +240,9 @@ describe('registration at startup', () => {
     const urn = services.access.urns.service(service);
     await configuration.deleteProperty('platform', 'tenant-service', urn, core);
     await expect.poll(() => stored('tenant-service'), { interval: 20 }).toHaveProperty([urn]);
-    const text = calls.captured.text();
-    expect(text.match(/registration was lost and is repaired/g)).toHaveLength(1);
-    expect(text).toContain(`"keys":["${urn}"]`);
+    const text = () => calls.captured.text();
+    await expect.poll(() => text().match(/registration was lost and is repaired/g)).toHaveLength(1);
+    expect(text()).toContain(`"keys":["${urn}"]`);
   });
 
   it('continues in the background until the platform is reachable', async () => {

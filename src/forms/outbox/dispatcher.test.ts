@@ -157,7 +157,7 @@ describe('a crash', () => {
     child = await spawnDispatcher();
     await expect.poll(() => killed).toBe(true);
     expect(await database.undelivered()).toBe(2);
-    start({ pace: { lease: 2_000 } });
+    start({ pace: { lease: 60_000 } });
     await delivered();
     expect(keys().map(sequenceOf)).toEqual([sequences[0], sequences[0], sequences[1]].map(Number));
     expect(keys()[0]).toBe(keys()[1]);

@@ -48,7 +48,7 @@ async function problemsDuring(milliseconds: number): Promise<(string | undefined
 
 describe('a pool', () => {
   it('whose connections hang while new ones work is broken until they are replaced', async () => {
-    await start();
+    await start({ patience: 2_500 });
     expect(watch.problem()).toBeUndefined();
     gate.strand();
     await expect.poll(() => watch.problem()).toContain('a new connection to Postgres works');

@@ -228,7 +228,8 @@ describe('a listener for the end of a session', () => {
     const watched = await watch(replica, cookie);
     await delay(1_200);
     redis.pause();
-    await delay(1_500);
+    // Pings are a second apart, so one of them waits.
+    await delay(1_100);
     redis.resume();
     await until(async () => (await replica.read(cookie).catch(() => undefined)) !== undefined);
     await delay(4_200);

@@ -268,11 +268,14 @@ describe('a proxied response', () => {
   });
 
   it('is limited in a time that is linear in the length of Cache-Control', () => {
-    const began = process.cpuUsage();
-    for (const value of [`"${'\\"'.repeat(8_000)}`, `${'"'.repeat(16_001)}`, `${'x="'.repeat(5_000)}`])
-      responseHeaders({ ...json, 'cache-control': value }, 200, request());
-    const { user, system } = process.cpuUsage(began);
-    expect((user + system) / 1_000).toBeLessThan(50);
+    const values = [`"${'\\"'.repeat(8_000)}`, `${'"'.repeat(16_001)}`, `${'x="'.repeat(5_000)}`];
+    const spent = () => {
+      const began = process.threadCpuUsage();
+      for (const value of values) responseHeaders({ ...json, 'cache-control': value }, 200, request());
+      const { user, system } = process.threadCpuUsage(began);
+      return (user + system) / 1_000;
+    };
+    expect(Math.min(...Array.from({ length: 5 }, spent))).toBeLessThan(50);
   });
 
   it('is private in delivery networks, too', () => {

@@ -63,6 +63,8 @@ export function testRegisters(suite: ConsoleSuite): void {
       await page.getByRole('textbox', { name: 'label' }).fill('None');
       await page.getByRole('button', { name: 'Save entry' }).click();
       await expect.poll(stored).toContainEqual({ value, label: 'None' });
+      // The page closes the editor only when it has the response.
+      await page.getByRole('button', { name: 'Save entry' }).waitFor({ state: 'detached' });
       await page.getByRole('button', { name: `Edit ${value}` }).click();
       await page.getByRole('button', { name: 'Delete entry' }).click();
       await page.getByText(`The entry ${value} was deleted.`).waitFor();
