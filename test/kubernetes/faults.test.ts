@@ -289,9 +289,9 @@ describe('an account that lacks a verb', () => {
     await world.sync();
     await world.lab.allow(reconcilerRules().filter(({ resources }) => !resources?.includes(resource)));
     try {
-      // Retry, because the API server's authorizer needs a moment to read the changed Role. Before each attempt, empty the
-      // configuration, so that the sync has to report a repair, or also change the resource, so that the sync has to
-      // write a status. A changed resource is never reported as repaired.
+      // Retry, because the API server's authorizer needs a moment to read the changed Role. Before each attempt, empty
+      // the configuration, so that the sync has to report a repair, or also change the resource, so that the sync has
+      // to write a status. A changed resource is never reported as repaired.
       await expect
         .poll(async () => {
           if (resource !== 'events') await world.lab.patch('a', { spec: { description: String(Math.random()) } });
