@@ -49,7 +49,7 @@ export class MailError extends Error {
  * without an enhanced status, so their text must not speak of something else.
  */
 function isAboutRecipient(response: string): boolean {
-  if (/relay|sender|authenticat|prohibit|black|block|reject/i.test(response)) return false;
+  if (/relay|sender|authenticat|prohibit|black|block/i.test(response)) return false;
   const status = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(response)?.[1];
   return status === undefined || /^5\.(?:1\.(?![78]$)|2\.)/.test(status);
 }

@@ -54,8 +54,8 @@ export interface PlatformRequest<T> extends CallOptions {
   /** True if the response is plain text instead of JSON. */
   text?: boolean | undefined;
   /**
-   * True if the call contains nothing that a client chose. Another 4xx response than 401 and 403 then is a failure of
-   * the service, so that an older response may be served.
+   * True if the call contains nothing that a client chose. A 4xx response other than 401 and 403 then counts as a
+   * failure of the service, so that an older response may be served.
    */
   isFixed?: true;
   /** Statuses of 5xx responses that are about this call and say nothing about the service. They are not retried. */

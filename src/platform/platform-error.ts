@@ -121,7 +121,7 @@ export function isUndecided(error: unknown, service: string): boolean {
  * True if `service` itself rejected the call with one of the statuses. False for a rejection by another service on the
  * way, such as the directory, or with a status that only a proxy sends.
  */
-export function isRejection(error: unknown, service: string, statuses: number[]): error is PlatformError {
+export function isRejection(error: unknown, service: string, statuses: number[]): boolean {
   if (!(error instanceof PlatformError) || error.service !== service) return false;
   return error.kind === 'rejected' && statuses.includes(error.upstreamStatus ?? 0);
 }

@@ -199,7 +199,8 @@ function isUndeliverable(error: unknown): boolean {
 
 /** True if the notification service itself, and not a proxy, responded that it has no such subscriber. */
 function isSubscriberUnknown(error: unknown): boolean {
-  return isRejection(error, 'notifications', [404]) && error.rejection !== undefined;
+  const isRejected = isRejection(error, 'notifications', [404]);
+  return isRejected && error instanceof PlatformError && error.rejection !== undefined;
 }
 
 /**

@@ -58,7 +58,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
         ...{ after: query.after?.text ?? null, next: next ?? null, size: forms.length, ...totalOf(total) },
         ...(searchIncomplete && { searchIncomplete }),
       };
-      response.type('application/json').send(`{"results":[${results}],"page":${JSON.stringify(page)}}`);
+      response.type('application/json').send(`{"results":[${results.join(',')}],"page":${JSON.stringify(page)}}`);
     },
   });
 }

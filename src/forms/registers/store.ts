@@ -2,7 +2,7 @@
 // few calls as the contract allows. changes.ts determines the order of the calls. Only `readOpen` uses a cache.
 import type { Response } from 'express';
 import type { Configuration } from '../../platform/configuration.ts';
-import { PlatformError } from '../../platform/platform-error.ts';
+import { isRejection, PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { withinTotal } from '../../service/time-limit.ts';
@@ -154,7 +154,7 @@ function createWrites(configuration: Configuration) {
  * Statuses with which the configuration service says that the client's request is invalid. Any other 4xx is not the
  * client's fault, so the response to the client is 502.
  */
-const rejections = new Set([400, 409, 413, 422]);
+const rejections = [400, 409, 413, 422];
 
 /** Runs calls to the configuration service, and converts their failures into the Problems of this API. */
 async function asked<T>(calls: () => Promise<T>): Promise<T> {
@@ -162,7 +162,7 @@ async function asked<T>(calls: () => Promise<T>): Promise<T> {
     return await calls();
   } catch (error) {
     if (!(error instanceof PlatformError) || error.kind === 'over-budget') throw error;
-    if (error.service === 'configuration' && error.kind === 'rejected' && rejections.has(error.upstreamStatus ?? 0)) {
+    if (isRejection(error, 'configuration', rejections)) {
       const reason = error.rejection === undefined ? '.' : `: ${error.rejection}`;
       throw new Problem('invalid-request', `The configuration service rejected the request${reason}`, { cause: error });
     }

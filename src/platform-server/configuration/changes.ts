@@ -175,15 +175,15 @@ async function createNextRevision(change: Change): Promise<Revision> {
 
 /**
  * Saves the revision. Throws 409, which rolls back the transaction, if the tenant's values now exceed their limit and
- * have grown: a tenant at its limit can still make its values smaller. Compares the sizes as Postgres stores them,
- * because a text of the same length may compress less.
+ * this revision has grown: a tenant at its limit can still make its values smaller. Compares the sizes as Postgres
+ * stores them, because a text of the same length may compress less.
  */
 async function saveWithRoom({ options, store, key }: Change, revision: Revision): Promise<void> {
   if (key.scope === coreScope) return store.saveRevision(key, revision);
-  const before = await store.storedBytes(key.scope);
+  const before = await store.storedBytesOf(key, revision.revision);
   await store.saveRevision(key, revision);
-  const after = await store.storedBytes(key.scope);
-  if (after <= Math.max(before, options.largestTenant)) return;
+  if ((await store.storedBytes(key.scope)) <= options.largestTenant) return;
+  if ((await store.storedBytesOf(key, revision.revision)) <= before) return;
   throw new Problem(
     'conflict',
     `The configuration of the tenant would be larger than ${options.largestTenant} bytes. Delete configurations that are no longer needed.`,

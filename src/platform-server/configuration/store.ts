@@ -19,6 +19,12 @@ import {
 
 export type ConfigurationHome = Pick<ConfigurationKey, 'namespace' | 'name'>;
 
+/**
+ * SQL expression for the stored size of a value. A revision counts as at least 1 KiB. This limits a tenant's revisions,
+ * so that their sum remains fast to compute.
+ */
+const storedSize = 'greatest(pg_column_size(configuration), 1024)';
+
 const latestOfBothSql = `SELECT DISTINCT ON (tenant) tenant, configuration FROM configuration_revisions
   WHERE tenant IN ($1, $2) AND namespace = $3 AND name = $4 ORDER BY tenant, revision DESC`;
 
@@ -153,14 +159,22 @@ function createWrites(rows: Rows) {
       );
     },
 
-    // Each revision counts as at least 1 KiB. This limits a tenant's revisions, so the sum remains fast to compute.
     /** Returns the compressed size of all values of a tenant in Postgres. Reads no value. */
     async storedBytes(scope: Scope): Promise<number> {
       const [row] = await rows<{ bytes: string | null }>(
-        'SELECT sum(greatest(pg_column_size(configuration), 1024)) AS bytes FROM configuration_revisions WHERE tenant = $1',
+        `SELECT sum(${storedSize}) AS bytes FROM configuration_revisions WHERE tenant = $1`,
         [scope],
       );
       return Number(row?.bytes ?? 0);
+    },
+
+    /** Returns the compressed size of a revision in Postgres; 0 if it does not exist. */
+    async storedBytesOf(key: ConfigurationKey, revision: number): Promise<number> {
+      const [row] = await rows<{ bytes: number }>(
+        `SELECT ${storedSize} AS bytes FROM configuration_revisions WHERE ${keyMatch} AND revision = $4`,
+        [...keyValues(key), revision],
+      );
+      return row?.bytes ?? 0;
     },
 
     async setActive(key: ConfigurationKey, revision: number): Promise<void> {

@@ -56,6 +56,7 @@ it('a code that the mail server has refused does not count as sent', async () =>
 
 it.each([
   [550, '5.1.1 User unknown'],
+  [550, '5.1.1 <ana@example.org>: Recipient address rejected: User unknown in local recipient table'],
   [550, 'No such user here'],
   [550, 'unknown user'],
   [552, '5.2.2 Mailbox full'],

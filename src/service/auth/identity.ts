@@ -91,7 +91,6 @@ const leeway = 5;
 const coreRealm = 'core';
 // The accepted realm names. Their characters have no special meaning in a URL, and no name is a dot segment.
 const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
-
 /**
  * Caches up to 10,000 verified tokens by SHA-256 digest, with an estimated memory of 64 MiB. An entry is used until the
  * token expires, until the realm may have removed the signing key of the token, or until the realm belongs to another

@@ -193,7 +193,7 @@ function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies):
     const isLarge = item.body !== undefined && mayBeLarge(request);
     const slot = isLarge ? await bodies.admit(request, response) : undefined;
     try {
-      await respond(item, request, response, (body) => readBody(body, slot?.rate));
+      await respond(item, request, response, () => readBody(request, slot?.rate));
     } finally {
       slot?.release();
       bodies.unread.note(request, response);
@@ -202,8 +202,13 @@ function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies):
 }
 
 /** Does not await the handler: the parsed body would stay in memory while the handler waits for the database. */
-async function respond(item: Route, request: Request, response: Response, read: JsonBodyReader): Promise<void> {
-  const body = item.body ? await read(request) : noBody;
+async function respond(
+  item: Route,
+  request: Request,
+  response: Response,
+  read: () => Promise<JsonBody>,
+): Promise<void> {
+  const body = item.body ? await read() : noBody;
   const input = validate(item, request, response, body);
   reachAudit(item.audit, response.locals, input);
   return item.handle?.(input, request, response);

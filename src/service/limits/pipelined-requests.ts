@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 /** Maximum number of requests of a connection that wait. */
 const most = 16;
 
-/** Closes a connection on which more requests wait. Must run before other listeners for requests. */
+/** Closes a connection on which more requests wait. The app does not get a request of a closed connection. */
 export function limitPipelining(server: Server): void {
   const waiting = new WeakMap<Socket, number>();
   server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {

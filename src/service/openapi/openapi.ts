@@ -242,6 +242,9 @@ interface Texts {
 function textsOf(document: Document, canTry: boolean): Texts {
   const json = JSON.stringify(document);
   const shown = JSON.parse(json) as ShownDocument;
-  const [page, tried] = [docsPage(shown, canTry), canTry ? tryPage(shown) : ''];
-  return { json: Buffer.from(json), page: Buffer.from(page), tryPage: Buffer.from(tried) };
+  return {
+    json: Buffer.from(json),
+    page: Buffer.from(docsPage(shown, canTry)),
+    tryPage: Buffer.from(canTry ? tryPage(shown) : ''),
+  };
 }

@@ -8,8 +8,12 @@ import { type Clock, systemClock } from '../clock.ts';
  * other names for servers.
  */
 export const certificateNames = [
-  ...(['extra-ca', 'postgres-ca', 'redis-ca'] as const),
-  ...(['identity-provider', 'postgres', 'redis'] as const),
+  'extra-ca',
+  'postgres-ca',
+  'redis-ca',
+  'identity-provider',
+  'postgres',
+  'redis',
 ] as const;
 export type CertificateName = (typeof certificateNames)[number];
 

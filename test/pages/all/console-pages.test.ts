@@ -13,6 +13,7 @@ import { testClients } from './console/clients.ts';
 import { testDefinitions } from './console/definitions.ts';
 import { testForms } from './console/forms.ts';
 import { testOperations } from './console/operations.ts';
+import { testRegisterLists } from './console/register-lists.ts';
 import { testRegisters } from './console/registers.ts';
 import { testSessions } from './console/sessions.ts';
 import { testViews } from './console/views.ts';
@@ -62,6 +63,7 @@ describe('the console', () => {
   testViews(signedIn);
   testForms(signedIn);
   testRegisters(signedIn);
+  testRegisterLists(signedIn);
   testDefinitions(signedIn);
   testClients(signedIn);
   testOperations(signedIn);

@@ -1,9 +1,8 @@
 // Tests the actions of the console on registers.
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
-import { createUrns } from '../../../../src/service/urn.ts';
 import type { ConsoleSuite } from '../../console-suite.ts';
-import { findFaults, settled } from '../../console-world.ts';
+import { findFaults } from '../../console-world.ts';
 
 export function testRegisters(suite: ConsoleSuite): void {
   it('registers: create, add, edit and delete entries, import CSV after a preview, pin and compare, delete', async () => {
@@ -48,7 +47,7 @@ export function testRegisters(suite: ConsoleSuite): void {
   });
 
   it('registers: entries with the keys .. and N/A are added, edited and deleted, and the register still exists', async () => {
-    await create('symbols', '', [{ value: 'm', label: 'Metre' }]);
+    await createRegister(suite, 'symbols', '', [{ value: 'm', label: 'Metre' }]);
     const page = await suite.open('/registers/symbols');
     const stored = async () => {
       const register = await suite.world.api('demo-admin', 'GET', '/form/v1/registers/symbols');
@@ -73,7 +72,7 @@ export function testRegisters(suite: ConsoleSuite): void {
   });
 
   it('registers: a new entry has numbers where the other entries have numbers', async () => {
-    await create('storeys', '', [{ value: 1, label: 'One' }]);
+    await createRegister(suite, 'storeys', '', [{ value: 1, label: 'One' }]);
     const page = await suite.open('/registers/storeys');
     await page.getByRole('button', { name: 'Add an entry' }).click();
     await page.getByRole('textbox', { name: 'value', exact: true }).fill('2');
@@ -87,7 +86,7 @@ export function testRegisters(suite: ConsoleSuite): void {
   it('registers: a new entry with the key of one that exists is refused, and that one stays as it is', async () => {
     const louise = { value: 'lou', label: 'Louise', area: 0.8 };
     const moraine = { value: 'mor', label: 'Moraine', area: 0.5 };
-    await create('lakes', '', [louise]);
+    await createRegister(suite, 'lakes', '', [louise]);
     const page = await suite.open('/registers/lakes');
     // Somebody else adds an entry that this page does not show.
     await suite.world.api('demo-admin', 'PUT', '/form/v1/registers/lakes/entries/mor', moraine);
@@ -112,7 +111,7 @@ export function testRegisters(suite: ConsoleSuite): void {
   it('registers: a change, deletion or import is not made over the change of somebody else without a question', async () => {
     const elk = { value: 'elk', label: 'Elk', note: 'large' };
     const bear = { value: 'bear', label: 'Bear' };
-    await create('animals', '', [elk, bear]);
+    await createRegister(suite, 'animals', '', [elk, bear]);
     const { api } = suite.world;
     const stored = async () => {
       const register = await api('demo-admin', 'GET', '/form/v1/registers/animals');
@@ -161,28 +160,8 @@ export function testRegisters(suite: ConsoleSuite): void {
     expect(await stored()).toEqual([{ ...elk, label: 'Elk' }]);
   });
 
-  it('registers: earlier revisions are shown page by page, and can be pinned', async () => {
-    await create('rivers', '', [{ value: 'bow' }]);
-    for (let kept = 0; kept < 41; kept += 1)
-      await suite.world.api('demo-admin', 'POST', '/form/v1/registers/rivers/revisions', {});
-    const page = await suite.open('/registers/rivers');
-    // The active revision, here the latest, has no button to pin it.
-    const rows = page.getByRole('button', { name: /^Pin revision/ });
-    const more = page.getByRole('button', { name: 'Show earlier revisions' });
-    for (const shown of [9, 19, 29, 39]) {
-      await expect.poll(() => rows.count()).toBe(shown);
-      await more.click();
-    }
-    await page.getByRole('button', { name: 'Pin revision 0' }).waitFor();
-    expect(await rows.count()).toBe(41);
-    expect(await more.count()).toBe(0);
-    expect(await findFaults(page)).toEqual([]);
-    await page.getByRole('button', { name: 'Pin revision 0' }).click();
-    await page.getByText('Revision 0 is pinned').waitFor();
-  });
-
   it('registers: a file that is chosen or dropped fills the table; what it lacks is removed if asked to', async () => {
-    await create('ports', 'harbours', [
+    await createRegister(suite, 'ports', 'harbours', [
       { value: 'hal', label: 'Halifax' },
       { value: 'van', label: 'Vancouver' },
     ]);
@@ -212,66 +191,8 @@ export function testRegisters(suite: ConsoleSuite): void {
     ]);
   });
 
-  it('registers: references are listed at the register, and those to a missing one in the list', async () => {
-    const page = await suite.open('/registers/countries');
-    const references = page.getByRole('region', { name: 'References', exact: true });
-    await references.getByRole('link', { name: 'Business licence' }).first().waitFor();
-    await expect.poll(() => references.getByRole('cell').first().textContent()).toBe('countries');
-    await references.getByRole('link', { name: 'Business licence' }).first().click();
-    await page.getByRole('heading', { name: 'business-licence', level: 1 }).waitFor();
-
-    const uiSchema = {
-      type: 'Control',
-      scope: '#/properties/port',
-      options: {
-        register: { urn: createUrns('urn:example').register('nowhere') },
-      },
-    };
-    const configuration = { id: 'lost', name: 'Lost', anonymousApply: false, applicantRoles: [], uiSchema };
-    const dataSchema = { type: 'object', properties: { port: { type: 'string' } } };
-    await suite.world.api('demo-admin', 'PATCH', '/configuration/v2/configuration/form-service/lost', {
-      operation: 'REPLACE',
-      configuration: { ...configuration, dataSchema },
-    });
-    const list = await suite.open('/registers');
-    const dead = list.getByRole('region', { name: 'References to registers that do not exist' });
-    await dead.getByRole('link', { name: 'Lost' }).waitFor();
-    await expect.poll(() => dead.getByRole('cell').first().textContent()).toBe('nowhere');
-    expect(await findFaults(list)).toEqual([]);
-    await suite.world.api('demo-admin', 'DELETE', '/configuration/v2/configuration/form-service/lost');
-  });
-
-  it('registers: the list shows how many entries each has, whether they are texts or objects', async () => {
-    await create('two-texts', '', ['one', 'two']);
-    await create('two-objects', '', [{ value: 'one' }, { value: 'two' }]);
-    const page = await suite.open('/registers');
-    for (const name of ['two-texts', 'two-objects'])
-      expect(await page.getByRole('row', { name }).getByRole('cell').last().textContent()).toBe('2');
-  });
-
-  it('registers: a search for references that was cut off does not claim to be complete', async () => {
-    const urn = createUrns('urn:example').register('countries');
-    const uiSchema = { type: 'VerticalLayout', elements: [], options: { urns: Array(1_001).fill(urn) } };
-    const configuration = { id: 'countless', name: 'A', anonymousApply: false, applicantRoles: [], uiSchema };
-    const document = '/configuration/v2/configuration/form-service/countless';
-    const dataSchema = { type: 'object', properties: {} };
-    await suite.world.api('demo-admin', 'PATCH', document, {
-      operation: 'REPLACE',
-      configuration: { ...configuration, dataSchema },
-    });
-    const warning = 'Not all form definitions could be searched';
-    const list = await suite.open('/registers');
-    const dead = list.getByRole('region', { name: 'References to registers that do not exist' });
-    await dead.getByText(warning).waitFor();
-    expect(await dead.textContent()).not.toContain('Every register that a form names exists.');
-    expect(await findFaults(list)).toEqual([]);
-    const page = await suite.open('/registers/countries');
-    await page.getByRole('region', { name: 'References', exact: true }).getByText(warning).waitFor();
-    await suite.world.api('demo-admin', 'DELETE', document);
-  });
-
   it('registers: entries that are imported into an empty register can be edited, whatever their key is called', async () => {
-    await create('codes', '', []);
+    await createRegister(suite, 'codes', '', []);
     const page = await suite.open('/registers/codes');
     await page.getByLabel('Table with a header').fill('code,label\nban,Banff\n');
     await page.getByLabel('Column that is the key').fill('code');
@@ -281,37 +202,15 @@ export function testRegisters(suite: ConsoleSuite): void {
     await page.getByText('Imported: 1 added').waitFor();
     await page.getByRole('button', { name: 'Edit ban' }).waitFor();
   });
+}
 
-  it('registers: more than 50 have pages, and so have more than 50 entries', async () => {
-    for (let count = 0; count < 51; count += 1) await create(`many-${String(count).padStart(2, '0')}`, '', []);
-    const page = await suite.open('/registers');
-    const names = () => page.getByRole('region', { name: 'Table: Registers' }).getByRole('rowheader').allTextContents();
-    const first = await names();
-    expect(first).toHaveLength(50);
-    await page.getByRole('link', { name: 'Next page' }).click();
-    await page.getByRole('link', { name: 'First page' }).waitFor();
-    await settled(page);
-    expect((await names()).filter((name) => first.includes(name))).toEqual([]);
-    await page.getByRole('link', { name: 'First page' }).click();
-    await page.getByRole('link', { name: 'Next page' }).waitFor();
-    for (let count = 0; count < 51; count += 1)
-      await suite.world.api('demo-admin', 'DELETE', `/form/v1/registers/many-${String(count).padStart(2, '0')}`);
-
-    await page.goto(`${suite.world.url}/console/demo/registers/countries`);
-    await page.getByText(/^1 to 50 of \d+$/).waitFor();
-    expect(await page.getByRole('button', { name: 'Previous' }).isDisabled()).toBe(true);
-    await page.getByRole('button', { name: 'Next', exact: true }).click();
-    await page.getByText(/^51 to 100 of \d+$/).waitFor();
-    await page.getByRole('button', { name: 'Previous' }).click();
-    await page.getByText(/^1 to 50 of \d+$/).waitFor();
-    await page.getByRole('button', { name: 'Add an entry' }).click();
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByRole('button', { name: 'Add an entry' }).waitFor();
-  });
-
-  async function create(name: string, description: string, entries: (object | string)[]): Promise<void> {
-    await suite.world.api('demo-admin', 'POST', '/form/v1/registers', { name, description, entries });
-  }
+export async function createRegister(
+  { world }: ConsoleSuite,
+  name: string,
+  description: string,
+  entries: (object | string)[],
+): Promise<void> {
+  await world.api('demo-admin', 'POST', '/form/v1/registers', { name, description, entries });
 }
 
 /** Drops a file on the field for the CSV table, as a drag from a file manager does. */
