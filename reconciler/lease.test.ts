@@ -5,6 +5,7 @@ import { writeRun } from '../src/forms/expiry/run-store.ts';
 import { expiryStore } from '../src/forms/expiry/store.ts';
 import { day, type ExpiryWorld, startExpiryWorld } from '../test/support/expiry.ts';
 import { acquireLease, type Lease, LeaseLostError } from './lease.ts';
+import { releaseForRetry } from './quarantine.ts';
 
 let world: ExpiryWorld;
 beforeAll(async () => {
@@ -144,6 +145,7 @@ describe('the lease', () => {
       lost.transact((client) => expiryStore.batch(client, 'lock', batch)),
       lost.release((client) => writeRun(client, record)),
       lost.renew(),
+      releaseForRetry({ clock: world.now, writer: { dryRun: false, transact: lost.transact } }),
     ]);
     for (const write of writes) expect(write).toMatchObject({ status: 'rejected', reason: expect.any(LeaseLostError) });
     expect(await world.form(id)).toMatchObject({ status: 'Draft' });

@@ -61,7 +61,7 @@ const pauses = [200, 1_000, 3_000];
  * Retries `work` after a failure of the infrastructure: a deadlock, a lock or statement timeout, or a broken
  * connection. Does not retry a failure that a row has caused, because a retry would fail again.
  */
-export async function retryFailures<T>(
+async function retryFailures<T>(
   { log, signal, throwsTimeouts = false }: RetryOptions & RetryRules,
   work: () => Promise<T>,
 ): Promise<T> {

@@ -9,11 +9,10 @@ import {
   tidyQuarantine,
 } from '../src/forms/quarantine/store.ts';
 import type { Clock } from '../src/service/clock.ts';
-import { unsharedPool } from '../src/service/postgres/shared-pool.ts';
-import { type RetryOptions, retryFailures, type Writer } from './lease.ts';
+import { poolOfTransaction } from '../src/service/postgres/shared-pool.ts';
+import type { Writer } from './lease.ts';
 
-export interface QuarantineUpkeep extends RetryOptions {
-  pool: pg.Pool;
+export interface QuarantineUpkeep {
   clock: Clock;
   writer: Writer;
 }
@@ -32,9 +31,10 @@ export interface Retries {
  * written. Call this function before the stages of the expiry.
  */
 export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retries> {
-  const { pool, clock, writer } = options;
-  const quarantine = createFormsQuarantine({ pool: unsharedPool(pool), clock });
-  const items = writer.dryRun ? [] : await retryFailures(options, () => quarantine.release('of other versions'));
+  const { clock, writer } = options;
+  const release = (client: pg.PoolClient) =>
+    createFormsQuarantine({ pool: poolOfTransaction(client), clock }).release('of other versions');
+  const items = writer.dryRun ? [] : await writer.transact(release);
   const [tried, quarantined] = [items.filter(isNotice).length, items.filter(({ released }) => !released).length];
   return { retried: tried + (await writer.transact(countRetries)), quarantined };
 }

@@ -100,11 +100,12 @@ const syncSpan: SpanOptions = { name: 'sync core clients', kind: 'internal' };
 /**
  * Syncs core clients. Returns true if the sync succeeded, false if it failed, and null if the resources were not read.
  */
-async function syncClients(options: RunOptions, work: Work, { dryRun, renew }: LeaseHolder): Promise<boolean | null> {
+async function syncClients(options: RunOptions, work: Work, holder: LeaseHolder): Promise<boolean | null> {
   const { clients, log, signal } = options;
   const { allowPrune } = options.arguments;
+  const { dryRun, renew, transact } = holder;
   try {
-    const sync = () => clients.sync({ dryRun, allowPrune, renewLease: renew, signal });
+    const sync = () => clients.sync({ dryRun, allowPrune, renewLease: renew, transact, signal });
     const { counts, conditions, failures, skipped, quarantined } = await traced(syncSpan, sync);
     for (const [name, value] of Object.entries(counts)) work.counts[`clients.${name}`] = value;
     if (skipped === undefined) work.conditions = conditions;

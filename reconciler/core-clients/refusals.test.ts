@@ -5,9 +5,11 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PlatformError } from '../../src/platform/platform-error.ts';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
+import { withTransaction } from '../../src/service/postgres/postgres.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../test/support/postgres.ts';
+import type { Writer } from '../lease.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-calls.ts';
 import { openRefusals } from './refusals.ts';
@@ -103,6 +105,8 @@ async function resolve(urn: string): Promise<string> {
   return 'http://upstream.example.org';
 }
 
+const transact: Writer['transact'] = (work) => withTransaction(pool, work);
+
 /** Runs a sync. With `isOff`, resources are not read. */
 function sync(options: { maintained?: readonly ClientEntry[]; isOff?: boolean; signal?: AbortSignal } = {}) {
   const { maintained = [], isOff = false, signal } = options;
@@ -120,7 +124,7 @@ function sync(options: { maintained?: readonly ClientEntry[]; isOff?: boolean; s
     },
     findCluster: isOff ? undefined : async () => cluster,
     ...{ openRefusals: () => openRefusals({ pool, clock, log }), clock, log },
-  }).sync({ dryRun: false, allowPrune: true, renewLease: async () => undefined, signal });
+  }).sync({ dryRun: false, allowPrune: true, renewLease: async () => undefined, transact, signal });
 }
 const entries = async () => (await pool.query('SELECT kind, item, reason, detail, attempts FROM quarantine')).rows;
 const readyOf = (name: string) => statuses.get(name)?.conditions.find(({ type }) => type === 'Ready')?.status;
@@ -206,8 +210,19 @@ it('an item that is refused twice in one sync is quarantined once', async () => 
   const refusal = { kind: 'core-client', subject: 'bad', version: '1', detail: 'configuration 400' } as const;
   refusals.add(refusal);
   refusals.add(refusal);
-  expect(await refusals.settle()).toBe(1);
+  expect(await refusals.settle(transact)).toBe(1);
   expect(await entries()).toMatchObject([{ item: 'bad@1', attempts: 1 }]);
+});
+
+it('a sync that lost its lease leaves the quarantine of the next run alone', async () => {
+  refused.clients = ['bad'];
+  await sync();
+  const { log } = captureLog();
+  const refusals = await openRefusals({ pool, clock: () => new Date('2026-11-22T10:00:00Z'), log });
+  refusals.add({ kind: 'core-client', subject: 'late', version: '1', detail: 'configuration 400' });
+  const lost = new Error('the lease is lost');
+  await expect(refusals.settle(() => Promise.reject(lost))).rejects.toBe(lost);
+  expect(await entries()).toMatchObject([{ item: expect.stringMatching(/^bad@/) }]);
 });
 
 it('a refused status is not tried again because a run ended before it reached that status', async () => {

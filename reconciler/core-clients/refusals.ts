@@ -7,6 +7,7 @@ import type { Logger } from '../../src/service/operations/log.ts';
 import { productVersion } from '../../src/service/operations/product-version.ts';
 import type { NewQuarantineItem } from '../../src/service/quarantine/quarantine.ts';
 import { putInQuarantine } from '../../src/service/quarantine/quarantine-store.ts';
+import type { Writer } from '../lease.ts';
 
 export interface Refusal {
   kind: 'core-client' | 'core-client-status';
@@ -28,9 +29,10 @@ export interface Refusals {
   add(refusal: Refusal): void;
   /**
    * Quarantines new refusals, and removes the quarantine entries of items that were not refused in this sync. With
-   * `clients`, removes only entries of the clients with these ids. Returns the number of new refusals.
+   * `clients`, removes only entries of the clients with these ids. Returns the number of new refusals. Writes in one
+   * transaction by `transact`, which rejects if the run has lost its lease.
    */
-  settle(clients?: readonly string[]): Promise<number>;
+  settle(transact: Writer['transact'], clients?: readonly string[]): Promise<number>;
 }
 
 const kinds: readonly Refusal['kind'][] = ['core-client', 'core-client-status'];
@@ -61,10 +63,12 @@ export async function openRefusals(options: { pool: pg.Pool; clock: Clock; log: 
       const item = itemOf(what);
       added.set(`${what.kind} ${item}`, { kind: what.kind, item, tenantId: null, about, ...cause });
     },
-    async settle(clients) {
+    async settle(transact, clients) {
       const names = [...known, ...added.keys()];
-      await pool.query(tidySql, [kinds, names, clients]);
-      await putInQuarantine(pool, [...added.values()], clock());
+      await transact(async (client) => {
+        await client.query(tidySql, [kinds, names, clients]);
+        await putInQuarantine(client, [...added.values()], clock());
+      });
       for (const { kind, about, reason, detail } of added.values())
         log.warn({ kind, ...about, reason, detail }, 'item quarantined');
       return added.size;

@@ -79,7 +79,7 @@ function sync(options: {
     openRefusals: noRefusals,
     clock: () => new Date(),
     log: log.log,
-  }).sync({ dryRun, allowPrune: true, renewLease });
+  }).sync({ dryRun, allowPrune: true, renewLease, transact: () => Promise.reject(new Error('no transaction')) });
 }
 
 describe('a sync without Kubernetes', () => {

@@ -10,6 +10,7 @@ import type { RedirectUriRules } from '../../src/service/clients/redirect-uri.ts
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Urns } from '../../src/service/urn.ts';
+import type { Writer } from '../lease.ts';
 import { isInEffect } from './checks.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-calls.ts';
@@ -38,9 +39,8 @@ export interface ClientsOutcome {
   skipped?: string;
 }
 
-export interface SyncOptions {
-  /** If true, the sync logs the changes without writing them. */
-  dryRun: boolean;
+/** In a dry run, the sync logs the changes without writing them. */
+export interface SyncOptions extends Writer {
   /** If true, this sync may remove more than half of the owned clients. */
   allowPrune: boolean;
   /** Called before every write. Rejects if the run has lost its lease; the sync then rejects too. */
@@ -88,9 +88,9 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
       const outcome: ClientsOutcome = { counts: {}, conditions: {}, failures: [] };
       const refusals = await options.openRefusals();
       await syncAll({ ...options, ...syncOptions, outcome, refusals });
-      if (!syncOptions.dryRun)
-        outcome.quarantined = await refusals.settle(settledClients(options, syncOptions, outcome));
-      return outcome;
+      if (syncOptions.dryRun) return outcome;
+      const settled = settledClients(options, syncOptions, outcome);
+      return { ...outcome, quarantined: await refusals.settle(syncOptions.transact, settled) };
     },
   };
 }

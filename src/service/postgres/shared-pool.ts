@@ -97,6 +97,17 @@ export function unsharedPool(pool: pg.Pool): SharedPool {
   };
 }
 
+/**
+ * Gives the client of an open transaction the interface of SharedPool, so that the statements of a store belong to this
+ * transaction.
+ */
+export function poolOfTransaction(client: pg.PoolClient): SharedPool {
+  return {
+    query: (_claim, text, values) => client.query(text, values),
+    transaction: (_claim, work) => work(client),
+  };
+}
+
 function busy(detail: string, cause: unknown): Problem {
   return new Problem('busy', detail, { cause, headers: { 'Retry-After': '1' } });
 }
