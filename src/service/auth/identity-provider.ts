@@ -1,5 +1,6 @@
 // Checks at startup that the identity provider is the configured one, and that it accepts this service's own account.
 import { z } from 'zod';
+import { jsonOrUndefined } from '../json-value.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { type StartupCheck, type StartupPace, startupCheck, WrongSetting } from '../operations/startup-check.ts';
@@ -50,7 +51,7 @@ export async function checkIssuer(config: IdentityProviderConfig): Promise<void>
   const { status, text } = await fetchDiscovery(`${config.ACCESS_SERVICE_URL}/realms/core`);
   if (status >= 500 || status === 408 || status === 429)
     throw new Error(`the identity provider responded with ${status}`);
-  const found = status === 200 ? discoverySchema.safeParse(parseJson(text)).data : undefined;
+  const found = status === 200 ? discoverySchema.safeParse(jsonOrUndefined(text)).data : undefined;
   if (!found)
     throw new WrongSetting('ACCESS_SERVICE_URL leads to no identity provider with the realm core; check it', {
       status,
@@ -71,7 +72,11 @@ async function fetchDiscovery(realm: string): Promise<{ status: number; text: st
     const code = codeOf(error);
     // Only ENOTFOUND proves that the setting is wrong. EAI_AGAIN means that the name server is down.
     if (code === 'ENOTFOUND')
-      throw new WrongSetting('the host of ACCESS_SERVICE_URL does not exist; check it', { reason: code });
+      throw new WrongSetting(
+        'the host of ACCESS_SERVICE_URL does not exist; check it',
+        { reason: code },
+        { mayPass: true },
+      );
     if (untrusted.test(code))
       throw new WrongSetting('the identity provider has no trusted TLS; check ACCESS_SERVICE_URL and the CAs', {
         reason: code,
@@ -84,12 +89,4 @@ async function fetchDiscovery(realm: string): Promise<{ status: number; text: st
 function codeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

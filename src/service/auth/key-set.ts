@@ -40,7 +40,7 @@ export async function downloadKeySet(url: string, { timeout, algorithms }: Downl
     await response.body?.cancel();
     throw new UnusableKeys(`the identity provider responded with ${response.status}`);
   }
-  const published = keysOf(parseJson(await readText(response)));
+  const published = keysOf(parsedKeys(await readText(response)));
   return createKeySet(published.filter((key) => isForSignatures(key, algorithms)));
 }
 
@@ -96,7 +96,7 @@ function keysOf(document: unknown): unknown[] {
   return keys;
 }
 
-function parseJson(text: string): unknown {
+function parsedKeys(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {

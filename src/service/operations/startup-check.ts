@@ -15,11 +15,17 @@ export class StartupError extends Error {}
 export class WrongSetting extends Error {
   /** Fields for the log; never a secret. */
   readonly facts: Record<string, unknown>;
+  /**
+   * True if a later outage disproves the error: a host that did not exist may exist now, for example because its
+   * Service was created late.
+   */
+  readonly mayPass: boolean;
 
-  constructor(message: string, facts: Record<string, unknown> = {}) {
+  constructor(message: string, facts: Record<string, unknown> = {}, { mayPass = false } = {}) {
     super(message);
     this.name = 'WrongSetting';
     this.facts = facts;
+    this.mayPass = mayPass;
   }
 }
 
@@ -58,28 +64,33 @@ export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOp
   const count = createStartupMetrics(metrics);
   const stop = new AbortController();
   let problem: string | undefined = `${what} has not responded yet`;
-  let isWrong = false;
+  let wrong: WrongSetting | undefined;
   let isOver = false;
 
-  const timer = setTimeout(() => {
-    isOver = true;
-    if (isWrong || problem === undefined) return;
+  function waitNoLonger(): void {
+    if (wrong || problem === undefined) return;
     problem = undefined;
     log.warn({ waitedMs: patience }, `${what} cannot be reached; the pod no longer waits for it`);
+  }
+  const timer = setTimeout(() => {
+    isOver = true;
+    waitNoLonger();
   }, patience).unref();
 
   function noteFailure(error: unknown): void {
     if (stop.signal.aborted) return;
     if (error instanceof WrongSetting) {
       count.inc({ outcome: 'wrong_setting' });
-      isWrong = true;
+      wrong = error;
       // A pod that is ready stays ready: see decision 0036.
       if (problem !== undefined) problem = error.message;
       log.error(error.facts, error.message);
       return;
     }
     count.inc({ outcome: 'unreachable' });
-    if (isWrong || isOver) return;
+    if (wrong?.mayPass) wrong = undefined;
+    if (isOver) waitNoLonger();
+    if (wrong || isOver) return;
     problem = `${what} cannot be reached`;
     log.warn({ err: error }, problem);
   }
