@@ -173,8 +173,9 @@ async function save(
 }
 
 /**
- * Returns the problems that a submit of the data would report. Call this function before the save, so that an
- * error prevents the save.
+ * Returns the problems that a submit of the data would report. If the data cannot be validated at the moment, for
+ * example because the schema is suspended, this is the only problem, and the data is saved all the same. Throws the
+ * problems of `authorize`.
  */
 async function findProblems(
   { access, forms, validator }: FormRoutesOptions,
@@ -183,9 +184,14 @@ async function findProblems(
   authorized: Authorized | undefined,
 ): Promise<Findings> {
   const { form } = authorized ?? (await access.authorize('update-data', formRequest));
-  const definition = await access.definitionOf(form);
   const text = data ?? (await forms.peek(formRequest))?.data;
-  return validator.validate(formRequest, definition, text ?? '{}');
+  try {
+    const definition = await access.definitionOf(form);
+    return await validator.validate(formRequest, definition, text ?? '{}');
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return { errors: [{ pointer: '', detail: error.message }], truncated: false };
+  }
 }
 
 /** Sends the form data as the text that the database returned, without parsing it. */

@@ -1,6 +1,6 @@
 // Tests each rule for reading and saving form data, over HTTP. roles.test.ts tests access; codes.test.ts tests codes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
+import { permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 
 let forms: TestForms;
 beforeAll(async () => {
@@ -256,6 +256,17 @@ describe('?validate=true', () => {
     await put(id, { data: { age: 1 } }, {}, 'alice');
     const { body } = await put(id, { files: {} }, {}, 'alice', '?validate=true');
     expect(body).toMatchObject({ problems: [{ pointer: '/data/name' }] });
+  });
+
+  it('saves the form data even if it cannot be validated, and says why', async () => {
+    const definition = { ...permit, id: 'changing' };
+    await forms.define(definition);
+    const id = await forms.draft({ definitionId: 'changing' });
+    await forms.define({ ...definition, dataSchema: { type: 7 } });
+    const { status, body } = await put(id, { data: { age: 3 }, files: {} }, {}, 'intake', '?validate=true');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ problems: [{ pointer: '', detail: expect.stringContaining('changing') }] });
+    expect((await adminRead(id)).body).toEqual({ data: { age: 3 }, files: {} });
   });
 
   it('of another value is 400', async () => {

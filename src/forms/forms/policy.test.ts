@@ -182,6 +182,14 @@ describe('a deleted form is gone for those who could have used it, and forbidden
   ])('%s by %s (anonymous: %s): %s', (action, who, anonymous, expected) => {
     expect(refuseDeleted(action, people[who], tombstone(anonymous), definition).slug).toBe(expected);
   });
+
+  it('is gone for everybody who could have been its applicant if the definition was removed', () => {
+    const without = (who: Who, anonymous: boolean) =>
+      refuseDeleted('read-data', people[who], tombstone(anonymous), undefined).slug;
+    expect(without('creator', false)).toBe('gone');
+    expect(without('creator', true)).toBe('forbidden');
+    expect(without('intake', false)).toBe('forbidden');
+  });
 });
 
 describe('outside of the intake window', () => {

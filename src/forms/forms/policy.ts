@@ -65,15 +65,13 @@ export function refuseDeleted(
   definition: DefinitionRoles | undefined,
 ): Problem {
   const roles = rolesOf(caller, tombstone, definition);
+  // Without the definition, nobody knows who could have been an applicant.
+  if (!definition && roles.has('creator')) roles.add('applicant');
   const isAllowed = allowedRoles(action).some((role) => roles.has(role));
   return isAllowed ? new Problem('gone', 'The form was deleted.') : refusal(caller, tombstone);
 }
 
-function rolesOf(
-  caller: Caller,
-  form: Form | Tombstone,
-  definition: DefinitionRoles | undefined,
-): ReadonlySet<FormRole> {
+function rolesOf(caller: Caller, form: Form | Tombstone, definition: DefinitionRoles | undefined): Set<FormRole> {
   const roles = new Set<FormRole>();
   const hasOne = (names: readonly string[] = []) => hasOneOf(caller.roles, names);
   if (caller.roles.has(adminRole)) roles.add('admin');

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
 import { issueMessage } from '../../service/http/issue-message.ts';
+import { definitionIdPattern } from '../definitions/definition.ts';
 import { type FormStatus, formStatuses, operationNames } from './catalogue.ts';
 import { addressAsProblem, languages } from './form.ts';
 
@@ -50,7 +51,7 @@ const applicant = z
 
 const definitionId = z
   .string()
-  .regex(/^[a-zA-Z0-9-_ ]{1,50}$/, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
+  .regex(definitionIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
   .meta({ examples: [example.definitionId] });
 
 /**
@@ -150,7 +151,7 @@ export const updateQuery = z.object({
   tenantId,
   validate: flag.meta({
     description:
-      'Also validate against the definition’s dataSchema, and return the problems. The form data is saved in any case',
+      'Also validate against the definition’s dataSchema, and return the problems. The form data is saved in any case. If it cannot be validated at the moment, the only problem says so, with an empty pointer',
   }),
 });
 
