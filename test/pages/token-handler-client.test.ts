@@ -44,6 +44,21 @@ describe('sign-in', () => {
     expect(await other.inputValue('#typed')).toBe('in another tab');
   });
 
+  it('of another client or tenant on the same site does not count', async () => {
+    const { context, open } = await frontend.newProfile();
+    const page = await open();
+    await signIn(page);
+    const own = await page.evaluate<Record<string, unknown>>('client.session');
+    const changes = [{ clientId: 'other' }, { tenantId: 'urn:other', tenant: { name: 'Other', realm: 'other' } }];
+    for (const change of changes) {
+      await context.route('**/sessions', (route) => route.fulfill({ json: [{ ...own, ...change }] }));
+      expect(await page.evaluate('client.read()')).toBeNull();
+      expect(await page.evaluate('client.session')).toBeNull();
+      await context.unroute('**/sessions');
+      expect(await page.evaluate('client.read()')).toMatchObject({ clientId: 'web' });
+    }
+  });
+
   it('does not give what one person typed to another', async () => {
     const { open } = await frontend.newProfile();
     const page = await open();

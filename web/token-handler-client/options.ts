@@ -2,7 +2,10 @@
 
 export interface ClientOptions {
   clientId: string;
-  /** Name of the tenant. Leave it out if the proxy sets the tenant header. */
+  /**
+   * Name of the tenant. Sessions of other tenants count as signed out. Leave it out if the proxy sets the tenant
+   * header, or if the frontend serves several tenants.
+   */
   tenant?: string;
   /** Path of the token handler on this site. Default: `/token-handler`. */
   prefix?: string;

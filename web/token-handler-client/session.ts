@@ -1,10 +1,13 @@
-// The session as the token handler describes it, and the events of a session.
+// The session as the token handler describes it, whose it is, and the events of a session.
+import type { ClientOptions } from './options.ts';
 
 /** The first element of the response to `GET /token-handler/sessions`. Times are ISO 8601, by the server's clock. */
 export interface Session {
   id: string;
   tenantId: string;
   clientId: string;
+  /** Null if the tenant service does not respond. */
+  tenant: { name: string; realm: string } | null;
   name: string;
   email: string | null;
   roles: string[];
@@ -30,3 +33,18 @@ export type SessionEvent =
   | { type: 'signed-out' }
   /** `fetch` got a 401. The session may have ended, or an upstream has refused the session's token. */
   | { type: 'unauthorized'; url: string };
+
+/**
+ * Returns null for the session of another client or tenant. An administrator of another tenant can make a link that
+ * signs the person in to that tenant, which would then get what the person types.
+ */
+export function ownSession(session: Session, options: Pick<ClientOptions, 'clientId' | 'tenant'>): Session | null {
+  const { clientId, tenant = session.tenantId } = options;
+  const names = [session.tenantId, session.tenant?.name ?? tenant].map(nameKey);
+  return session.clientId === clientId && names.includes(nameKey(tenant)) ? session : null;
+}
+
+/** Names of tenants may be in any case, and may have hyphens instead of spaces. */
+function nameKey(name: string): string {
+  return name.toLowerCase().replaceAll('-', ' ');
+}

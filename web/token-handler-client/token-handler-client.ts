@@ -2,7 +2,7 @@
 // CSRF protection, and signs people in and out. This client never redirects on its own, and never sees a token.
 // README.md describes its use.
 import type { ClientOptions, SignIn } from './options.ts';
-import type { Session, SessionEvent } from './session.ts';
+import { ownSession, type Session, type SessionEvent } from './session.ts';
 
 interface Message {
   session: Session | null;
@@ -171,7 +171,7 @@ export class TokenHandlerClient {
     const begun = this.#changes;
     const response = await fetch(`${this.#root}sessions`, { cache: 'no-store', signal: this.#closing.signal });
     if (!response.ok && response.status !== 401) throw new Error(`${response.url} responded ${response.status}`);
-    const found: Session | null = response.ok ? (await response.json())[0] : null;
+    const found = response.ok ? ownSession((await response.json())[0], this.#options) : null;
     // If another tab has reported a change since this request began, such as a sign-out, that report is newer than this
     // response.
     if (begun !== this.#changes) return this.#session ?? null;
@@ -188,8 +188,10 @@ export class TokenHandlerClient {
     this.#learn(message);
   }
 
-  #learn({ session, offset, type }: Message): void {
+  #learn({ session: told, offset, type }: Message): void {
     const before = this.#session;
+    // A tab of another client on this site may have told of its session.
+    const session = told && ownSession(told, this.#options);
     this.#session = session;
     this.#offset = offset;
     this.#learnt = Date.now();

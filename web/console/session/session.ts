@@ -6,7 +6,6 @@ const clientId = 'formgate-console';
 
 /** A session with additional members that only the console needs. */
 export interface Session extends CommonSession {
-  tenant?: { realm: string; name: string } | null;
   created: string;
   core: boolean;
 }
@@ -27,8 +26,7 @@ export function tokenHandler(): TokenHandlerClient {
  * replaces such a session.
  */
 export function consoleSession(): Session | undefined {
-  const session = tokenHandler().session as Session | null | undefined;
-  return session?.clientId === clientId ? session : undefined;
+  return (tokenHandler().session as Session | null | undefined) ?? undefined;
 }
 
 /** Returns the address at which the browser signs in. `returnTo` is the path and query of the page to return to. */
