@@ -10,6 +10,15 @@ export function memberOf(object: Record<string, unknown>, name: string): unknown
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
+/** Returns undefined for a text that is not JSON. */
+export function jsonOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Returns a JSON text that is the same for values that differ only in the order of members. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

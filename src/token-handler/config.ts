@@ -4,7 +4,7 @@ import { directoryCheck, platformVariables } from '../platform/directory-variabl
 import { platformFields } from '../platform/platform-fields.ts';
 import { clientUrlRules } from '../service/clients/client-url-rules.ts';
 import { systemClock } from '../service/clock.ts';
-import { keyRingProblem } from '../service/keys/key-ring.ts';
+import { keyRingSetting } from '../service/keys/key-ring.ts';
 import { csv, flag, httpUrl, integer, type ProcessSettings } from '../service/operations/config.ts';
 import { isoDuration } from '../service/operations/duration.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
@@ -17,15 +17,9 @@ import { isHeaderPattern } from './targets/untrusted-headers.ts';
 import { type AllowedDomain, parseAllowedDomain } from './targets/upstream-policy.ts';
 
 const clientFields = {
-  KEY_RING: z
-    .string()
-    .superRefine((keys, context) => {
-      const problem = keyRingProblem(keys);
-      if (problem !== undefined) context.addIssue(problem);
-    })
-    .describe(
-      'Keys that encrypt sessions and registrations, as name:base64,name:base64,… of 32 bytes or more each. The first key encrypts, every key decrypts; the same in every pod',
-    ),
+  KEY_RING: keyRingSetting().describe(
+    'Keys that encrypt sessions and registrations, as name:base64,name:base64,… of 32 bytes or more each. The first key encrypts, every key decrypts; the same in every pod',
+  ),
   TENANT_REGISTRATION_LIMIT: integer(1_000, { min: 1, max: 100_000 }).describe(
     'Clients that one tenant may register; core clients, and clients that are registered again, are not refused',
   ),

@@ -23,7 +23,7 @@ import {
 import { createUrns } from '../../src/service/urn.ts';
 import { type TokenHandlerRoutesOptions, tokenHandlerRoutes } from '../../src/token-handler/app.ts';
 import { cookieScheme } from '../../src/token-handler/sessions/cookies.ts';
-import { csrf, liveSession, seenSession, sessionTenant } from '../../src/token-handler/sessions/guards.ts';
+import { csrf, liveSession, notEmbedded, seenSession, sessionTenant } from '../../src/token-handler/sessions/guards.ts';
 import type { Sessions } from '../../src/token-handler/sessions/sessions.ts';
 import { browserSession } from '../../src/token-handler/sign-in/browser-session.ts';
 
@@ -75,21 +75,25 @@ export function tokenHandlerApiRoutes(): Route[] {
     signIn: {
       browserSession: browser,
       cookieScheme: cookieScheme('session'),
+      notEmbedded: notEmbedded('session'),
       signInLimit: addressLimit(limiter('sign-in')),
       outcomes: { observe: (_step: string, item: Route) => item },
     },
     logout: {
       browserSession: browser,
+      notEmbedded: notEmbedded('session'),
       signOutLimit: addressLimit(limiter('sign-out')),
       invalidLogoutTokens: addressLimit(limiter('invalid-logout-tokens')),
       validLogoutTokens: limiter('backchannel-logout'),
     },
     sessions: {
       ...{ ...signedIn('token-handler'), ...sessionGuards, seenSession: seenSession({} as Sessions) },
+      notEmbedded: notEmbedded('session'),
       addressLimit: addressLimit(limiter('sessions-address')),
       personLimit: limiter('sessions-person'),
     },
     targets: {
+      notEmbedded: notEmbedded('session'),
       addressLimit: addressLimit(limiter('targets-address')),
       ...sessionGuards,
       csrf,

@@ -93,6 +93,7 @@ export async function startSessionRoutes(): Promise<SessionRoutes> {
     },
   };
   const options: SessionRouteOptions = {
+    notEmbedded: { name: 'notEmbedded', check: () => undefined },
     addressLimit: { name: 'addressLimit', check: () => undefined },
     personLimit,
     seenSession: seenSession(world.sessions),

@@ -116,6 +116,7 @@ function scriptedOptions(world: SignInRoutes, calls: Calls): SignInOptions {
       check: (request) => void Object.assign(request, { session: world.session }),
     },
     providerLogouts: { time: async () => world.now },
+    notEmbedded: guard(calls, 'notEmbedded'),
     signInLimit: guard(calls, 'signInLimit'),
     cookieScheme: guard(calls, 'cookieScheme'),
   };

@@ -1,7 +1,7 @@
 // The settings of the intake application, which serves the applicant's pages. Without a client id, the intake
 // application is off.
 import { z } from 'zod';
-import { keyRingProblem } from '../../service/keys/key-ring.ts';
+import { keyRingSetting } from '../../service/keys/key-ring.ts';
 import { httpUrl, integer, secret } from '../../service/operations/config.ts';
 import { isoDuration } from '../../service/operations/duration.ts';
 import { limitRule, needsRule, type SettingsRule } from '../../service/operations/settings-rules.ts';
@@ -25,12 +25,7 @@ export const applyFields = {
       'Client id of the intake application’s account in the realm core, with the role intake-application; without it, the intake application (/apply/api) is off',
     ),
   APPLY_CLIENT_SECRET: secret(8).optional().describe('Client secret of that account'),
-  APPLY_KEY_RING: z
-    .string()
-    .superRefine((keys, context) => {
-      const problem = keyRingProblem(keys);
-      if (problem !== undefined) context.addIssue(problem);
-    })
+  APPLY_KEY_RING: keyRingSetting()
     .optional()
     .describe(
       'Keys of the intake application’s cookies and of the links in mails, as name:base64,name:base64,… of 32 bytes or more each. The first key encrypts and signs, every key is accepted; the same in every pod',

@@ -7,7 +7,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { borrow } from '../../service/postgres/kept-connections.ts';
-import { isLockTimeout } from '../../service/postgres/postgres.ts';
+import { isLockTimeout, isStatementTimeout } from '../../service/postgres/postgres.ts';
 import { silenceFor } from '../../service/postgres/silent-connections.ts';
 
 export interface RegisterLock {
@@ -121,8 +121,7 @@ async function takeAdvisoryLock(client: pg.PoolClient, key: string[], waitMs: nu
     await client.query("SELECT set_config('lock_timeout', $1, true)", [timeout]);
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [JSON.stringify(key)]);
   } catch (error) {
-    const isCancelled = error instanceof Error && 'code' in error && error.code === '57014';
-    if (!isLockTimeout(error) && !isCancelled) throw error;
+    if (!isLockTimeout(error) && !isStatementTimeout(error)) throw error;
     const detail = 'The register is being changed by other requests.';
     throw new Problem('busy', detail, { ...retrySoon, cause: error });
   }

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
 import { numberInUrl } from '../../service/http/number-in-url.ts';
+import { jsonOrUndefined } from '../../service/json-value.ts';
 import { entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
 
 /** The path of the register collection. */
@@ -150,21 +151,13 @@ const after = z
     if (text === '') return undefined;
     const parsed = z
       .tuple([z.string().regex(namePattern)])
-      .safeParse(parseJson(Buffer.from(text, 'base64url').toString()));
+      .safeParse(jsonOrUndefined(Buffer.from(text, 'base64url').toString()));
     if (parsed.success) return parsed.data[0];
     context.addIssue('must be a cursor of this list');
     return z.NEVER;
   })
   .optional()
   .meta({ description: '`page.next` of the page before; empty for the first page' });
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 export const listQuery = z.object({
   tenantId,

@@ -2,6 +2,7 @@
 // seals; every key opens (decrypts). A sealed text opens only in the context for which it was sealed. No error contains
 // a key.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { z } from 'zod';
 
 export interface KeyRing {
   /** Name of the key that seals. A sealed text begins with the name of its key and a dot. */
@@ -74,6 +75,14 @@ export function keyRingProblem(keys: string): string | undefined {
     if (error instanceof KeyRingError) return error.message;
     throw error;
   }
+}
+
+/** Returns the schema of a setting that holds a key ring. */
+export function keyRingSetting() {
+  return z.string().superRefine((keys, context) => {
+    const problem = keyRingProblem(keys);
+    if (problem !== undefined) context.addIssue(problem);
+  });
 }
 
 /** Parses a ring. Throws KeyRingError for an invalid item. An empty text is one invalid item, so no ring is empty. */

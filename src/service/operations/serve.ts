@@ -186,11 +186,8 @@ export function prepareDrain(server: Server): Connections {
     await endOfPoll();
     const finished = new Promise<boolean>((resolve) => server.close(() => resolve(true)));
     const sweep = setInterval(() => setImmediate(() => server.closeIdleConnections()), 50);
-    const stop = new AbortController();
-    const cut = delay(deadline, false, { signal: stop.signal }).catch(() => true);
-    const clean = await Promise.race([finished, cut]);
+    const clean = await within(finished, deadline, false);
     clearInterval(sweep);
-    stop.abort();
     // Node waits for upgraded connections but does not close them.
     for (const socket of connections.keys()) socket.destroy();
     await finished;

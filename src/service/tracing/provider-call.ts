@@ -1,7 +1,7 @@
 // Creates the spans of calls to an identity provider. The calls carry neither `traceparent` nor `X-Request-Id`: an
 // identity provider may belong to another organisation, and its response may be cached for many requests (decision
 // 0075).
-import { callSpan, responseEnd } from './request-span.ts';
+import { callSpan } from './request-span.ts';
 import { currentSpan, traced } from './tracing.ts';
 
 export type ProviderOperation = 'discovery' | 'keys' | 'token' | 'registration' | 'check client';
@@ -14,7 +14,7 @@ export function tracedProviderCall<R extends { status: number }>(
 ): Promise<R> {
   return traced(callSpan('identity-provider', method, operation), async () => {
     const response = await call();
-    if (currentSpan()?.isSampled) currentSpan()?.set(responseEnd(response.status).attributes ?? {});
+    currentSpan()?.set({ 'http.response.status_code': response.status });
     return response;
   });
 }

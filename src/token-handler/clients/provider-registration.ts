@@ -4,6 +4,7 @@ import * as oidc from 'openid-client';
 import type { HttpAgent } from '../../platform/http-agent.ts';
 import { exchange, type RawResponse } from '../../platform/http-exchange.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
+import { jsonOrUndefined } from '../../service/json-value.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Provider, ProviderAddresses } from '../provider-addresses.ts';
@@ -212,18 +213,10 @@ const isGone = (status: number) => [401, 404, 410].includes(status);
 async function attempt(manage: Manage, method: 'GET' | 'PUT', client: StoredRegistration, body?: object) {
   try {
     const response = await manage(method, client, body);
-    return { status: response.status, body: parseJson(response.text) };
+    return { status: response.status, body: jsonOrUndefined(response.text) };
   } catch (error) {
     if (error instanceof PlatformError) return { status: 0, body: undefined };
     throw error;
-  }
-}
-
-function parseJson(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
   }
 }
 

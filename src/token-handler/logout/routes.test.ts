@@ -31,7 +31,7 @@ beforeEach(async () => {
   log = captureLog();
   [counted, invalid] = [[], []];
   options = {
-    ...{ sessions: world.sessions, log: log.log, signOutLimit: anonymous },
+    ...{ sessions: world.sessions, log: log.log, notEmbedded: anonymous, signOutLimit: anonymous },
     invalidLogoutTokens: { name: 'invalidLogoutTokens', check: () => void invalid.push('counted') },
     browserSession: browserSession(world.sessions.cookie, world.sessions.records),
     validLogoutTokens: limits.local({ name: 'valid', most: 100_000, window: 60_000 }),
@@ -130,11 +130,11 @@ describe('a back-channel logout', () => {
 });
 
 describe('a logout by the person', () => {
-  const signOut = async () => {
-    const { request } = await world.open({ tokens: { idToken: 'id token' } });
+  const signOut = async (headers: Record<string, string> = {}, session = { tokens: { idToken: 'id token' } }) => {
+    const { request } = await world.open(session);
     const response = await fetch(`${app.url}/token-handler/v1/clients/web/logout`, {
       redirect: 'manual',
-      headers: { cookie: request().headers.cookie ?? '' },
+      headers: { cookie: request().headers.cookie ?? '', ...headers },
     });
     return [response.status, decodeURIComponent(response.headers.get('location') ?? '')];
   };
@@ -148,6 +148,11 @@ describe('a logout by the person', () => {
     const [line] = await app.requestLines(1);
     const object = { type: 'session', id: expect.stringMatching(/./) };
     expect(line).toMatchObject({ audit: { action: 'session.sign-out', tenant: tenantId, object } });
+  });
+
+  it('happens when the person follows the link, not when the browser loads it in advance', async () => {
+    expect(await signOut({ 'sec-purpose': 'prefetch' })).toEqual([403, '']);
+    expect(counted).toEqual([]);
   });
 
   it('without a session redirects to the root, and is not audited', async () => {

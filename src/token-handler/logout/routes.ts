@@ -15,6 +15,7 @@ import type { ClientCatalog } from '../clients/catalog.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import { pageLanguage } from '../pages/failure-pages.ts';
 import { clearCsrfCookie } from '../sessions/cookies.ts';
+import { notPrefetched } from '../sessions/guards.ts';
 import type { FoundSession } from '../sessions/session.ts';
 import { noteSession } from '../sessions/session-audit.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -44,6 +45,8 @@ export interface LogoutOptions {
   verifyLogoutToken: VerifyLogoutToken;
   /** Guard that sets `request.session`. */
   browserSession: Guard;
+  /** Guard that rejects what pages of other sites load inside them. */
+  notEmbedded: Guard;
   /** Limits the sign-outs of one address. Counts nothing else, so that few people are ever refused to sign out. */
   signOutLimit: Guard;
   /** Limits the invalid logout tokens of one address. */
@@ -54,7 +57,7 @@ export interface LogoutOptions {
 }
 
 export function logoutRoute(options: LogoutOptions): Route {
-  const { signOutLimit, browserSession } = options;
+  const { notEmbedded, signOutLimit, browserSession } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/logout',
@@ -62,7 +65,7 @@ export function logoutRoute(options: LogoutOptions): Route {
     operationId: 'signOut',
     getHasEffects: true,
     summary: "Ends the session, and the identity provider's if the client asks for it",
-    guards: [anonymous, signOutLimit, browserSession],
+    guards: [anonymous, notPrefetched, notEmbedded, signOutLimit, browserSession],
     params: clientParams,
     query: logoutQuery,
     headers: pageLanguage,

@@ -1,7 +1,8 @@
 // Tests which link each failure page has.
 import { describe, expect, it } from 'vitest';
+import type { StartedSignIn } from '../sign-in/sign-in.ts';
 import { actionFor } from './actions.ts';
-import { pageNames, type StartedSignIn } from './catalogue.ts';
+import { pageNames } from './catalogue.ts';
 
 const attempt: StartedSignIn = {
   tenantId: 'urn:example:platform:tenant-service:v2:/tenants/1',

@@ -1,8 +1,8 @@
 // Chooses the link on a failure page: to a new sign-in, to the page's own address, or to the start page of the site.
 // The link contains nothing from the address of the request. The link to a new sign-in is built from the stored attempt
 // that this browser started.
-import { callbackUrlProblem } from '../sign-in/sign-in.ts';
-import type { Endpoint, PageName, StartedSignIn } from './catalogue.ts';
+import { callbackUrlProblem, type StartedSignIn } from '../sign-in/sign-in.ts';
+import type { Endpoint, PageName } from './catalogue.ts';
 
 export interface Action {
   label: 'signInAgain' | 'tryAgain' | 'startPage';

@@ -1,6 +1,7 @@
 // Lists the pages that people see when a sign-in or a logout fails, and maps each problem type to a page. The texts of
 // the pages are in `texts.ts`.
 import type { ProblemSlug } from '../../service/http/problem-types.ts';
+import type { StartedSignIn } from '../sign-in/sign-in.ts';
 
 /** The routes of sign-in and logout to which a person navigates in a browser. */
 export type Endpoint = 'auth' | 'callback' | 'logout';
@@ -15,25 +16,6 @@ export interface SignInFacts {
   checked?: { tenantId: string; clientId: string };
   /** The sign-in that this browser started, read from the stored attempt. */
   attempt?: StartedSignIn;
-}
-
-/** The part of a stored attempt that is needed to start the sign-in again. */
-export interface StartedSignIn {
-  /** URN of the tenant. */
-  tenantId: string;
-  clientId: string;
-  callbackUrl: string;
-  returnTo?: string | undefined;
-  /** Parameters that are passed on to the identity provider (OpenID Connect Core 3.1.2.1). */
-  asked?: AskedAgain | undefined;
-}
-
-interface AskedAgain {
-  prompt?: string | undefined;
-  max_age?: string | undefined;
-  acr_values?: string | undefined;
-  ui_locales?: string | undefined;
-  login_hint?: string | undefined;
 }
 
 export const pageNames = [

@@ -3,6 +3,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { Tenant } from '../../service/auth/identity.ts';
+import type { SyncGuard } from '../../service/http/http-app.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { csrfToken } from './cookies.ts';
 import {
@@ -10,6 +11,8 @@ import {
   csrf,
   findTenant,
   liveSession,
+  notEmbedded,
+  notPrefetched,
   seenSession,
   sessionOf,
   sessionTenant,
@@ -31,6 +34,61 @@ const check = (method: string, headers: Record<string, string> = {}) => {
     return (error as { status?: number }).status;
   }
 };
+
+/** Returns `passes`, or the status with which a guard rejects a GET request with these headers. */
+const outcome = (guard: SyncGuard, headers: Record<string, string>) => {
+  try {
+    guard.check(request(headers), {} as HttpResponse);
+    return 'passes';
+  } catch (error) {
+    return (error as { status?: number }).status;
+  }
+};
+
+describe('what a page of another site loads inside it', () => {
+  const guard = notEmbedded('__Host-session');
+  const embedded = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'image' };
+
+  it.each(['image', 'iframe', 'script', 'empty', 'object'])('is rejected for the destination %s', (destination) => {
+    expect(outcome(guard, { ...embedded, 'sec-fetch-dest': destination })).toBe(403);
+  });
+
+  it('is rejected even if the browser sends cookies of others', () => {
+    expect(outcome(guard, { ...embedded, cookie: 'theme=dark' })).toBe(403);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['a navigation', { 'sec-fetch-dest': 'document' }],
+    ['a request of the same site', { 'sec-fetch-site': 'same-site' }],
+    ['a request of the same origin', { 'sec-fetch-site': 'same-origin' }],
+    ['a frame of the frontend to which the identity provider returns', { cookie: 'a=b; __Host-session.abc=x' }],
+    ['a call with a bearer token', { authorization: 'Bearer x' }],
+  ])('is not %s', (_, headers) => {
+    expect(outcome(guard, { ...embedded, ...headers })).toBe('passes');
+  });
+
+  it('is unknown for clients that do not tell', () => {
+    expect(outcome(guard, {})).toBe('passes');
+    expect(outcome(guard, { 'sec-fetch-site': 'cross-site' })).toBe('passes');
+  });
+});
+
+describe('a link that changes something', () => {
+  it.each<[string, string]>([
+    ['sec-purpose', 'prefetch'],
+    ['sec-purpose', 'prefetch;prerender'],
+    ['x-sec-purpose', 'prefetch'],
+    ['purpose', 'prefetch'],
+    ['x-moz', 'prefetch'],
+  ])('is not loaded in advance: %s %s', (name, value) => {
+    expect(outcome(notPrefetched, { [name]: value })).toBe(403);
+  });
+
+  it('is loaded when the person follows it', () => {
+    expect(outcome(notPrefetched, {})).toBe('passes');
+    expect(outcome(notPrefetched, { purpose: 'something else' })).toBe('passes');
+  });
+});
 
 describe('CSRF protection', () => {
   it('requires no token for GET', () => {

@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
 import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { isSameText } from '../../service/same-text.ts';
 import { Rejection } from '../rejection.ts';
@@ -53,6 +54,41 @@ function sessionGuard(name: string, find: (request: IncomingMessage) => Finding)
     },
   };
 }
+
+/**
+ * Rejects what a page of another site makes a browser load inside it, such as images, frames and the responses of
+ * scripts (Fetch Metadata Request Headers, section 2). Without this guard, such a page could use up the rate limits of
+ * its visitor's address, which an office may share. Accepts requests with a bearer token, and requests with one of our
+ * cookies, because the identity provider may redirect a frame of the frontend. `cookieName` is the name of the session
+ * cookie, with which the names of all our cookies begin. Throws Problem `forbidden`.
+ */
+export function notEmbedded(cookieName: string): SyncGuard {
+  return {
+    name: 'notEmbedded',
+    check({ headers }) {
+      const destination = headers['sec-fetch-dest'] ?? 'document';
+      if (headers['sec-fetch-site'] !== 'cross-site' || destination === 'document') return;
+      if (headers.authorization !== undefined || headers.cookie?.includes(cookieName)) return;
+      throw new Rejection('csrf', 'forbidden', 'The request comes from another site.');
+    },
+  };
+}
+
+/**
+ * Rejects requests that a browser or a script sends before the person follows a link. Routes that change something need
+ * this guard. Browsers load the link again when the person follows it (HTML standard, section 7.6.2). Throws Problem
+ * `forbidden`.
+ */
+export const notPrefetched: SyncGuard = {
+  name: 'notPrefetched',
+  check({ headers }) {
+    const isPrefetch = prefetchHeaders.some((name) => String(headers[name] ?? '').startsWith('prefetch'));
+    if (isPrefetch) throw new Problem('forbidden', 'This link changes something, so it cannot be loaded in advance.');
+  },
+};
+
+/** `purpose` and `x-moz` come from older browsers, and `x-sec-purpose` from scripts, which cannot set `sec-purpose`. */
+const prefetchHeaders = ['sec-purpose', 'x-sec-purpose', 'purpose', 'x-moz'];
 
 /**
  * Rejects a request whose tenant header names a tenant other than the session's. A reverse proxy sets this header to

@@ -1,6 +1,5 @@
 // Routes that list and end sessions. People have access to their own sessions, and administrators to all sessions of
 // their tenant. Responses contain neither tokens nor cookie values.
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
@@ -10,6 +9,7 @@ import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, type HttpResponse, tenantOf } from '../../service/http/request-context.ts';
 import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import { within } from '../../service/time-limit.ts';
 import { logoutUrl } from '../clients/client-path.ts';
 import { clearCsrfCookie, clearSessionCookie, issueCsrfCookie } from './cookies.ts';
 import { csrf, type SessionGuards, sessionOf } from './guards.ts';
@@ -71,6 +71,8 @@ const sessionQuery = z.strictObject({ tenantId: z.string().optional() });
 const deletion = z.object({ deleted: z.boolean() });
 
 export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'> {
+  /** Rejects what pages of other sites load inside them. */
+  notEmbedded: PlainGuard;
   /** Limits the requests of one address to list and end sessions. */
   addressLimit: Guard;
   /** Limits the requests of one person, regardless of the session or token. */
@@ -97,11 +99,19 @@ const refusals = {
  * the CSRF header. Limits the requests of one address and of one person, because listing sessions reads up to 100
  * sessions from the store.
  */
-function callerGuards({ addressLimit, personLimit, bearer, tenant, seenSession, ...options }: SessionRouteOptions) {
+function callerGuards({
+  notEmbedded,
+  addressLimit,
+  personLimit,
+  bearer,
+  tenant,
+  seenSession,
+  ...options
+}: SessionRouteOptions) {
   const administrator = [bearer, role('token-handler-admin'), tenant];
   const person = [seenSession, options.sessionTenant, csrf];
   const caller = ifBearer(administrator, person, { ignoresOtherSchemes: true });
-  return [addressLimit, caller, rateLimit(personLimit, personOf)];
+  return [notEmbedded, addressLimit, caller, rateLimit(personLimit, personOf)];
 }
 
 /** Returns the key of the rate limit: the person of the session, or the account of the bearer token. */
@@ -207,10 +217,7 @@ const longestLookup = 1_000;
 
 async function shownTenant(tenants: Pick<Tenants, 'byId'>, id: string) {
   const lookup = tenants.byId(id).catch(() => undefined);
-  const timer = new AbortController();
-  const late = delay(longestLookup, undefined, { signal: timer.signal }).catch(() => undefined);
-  const found = await Promise.race([lookup, late]);
-  timer.abort();
+  const found = await within(lookup, longestLookup, undefined);
   return found ? { name: found.name, realm: found.realm } : null;
 }
 

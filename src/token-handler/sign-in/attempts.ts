@@ -8,6 +8,7 @@ import { invalidRequest } from '../../service/http/problem.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { retryUntilDone } from '../../service/retry.ts';
 import type { Marks } from '../sessions/store.ts';
+import type { StartedSignIn } from './sign-in.ts';
 
 /** Milliseconds that an attempt to sign in may take. */
 const lifetime = 600_000;
@@ -24,23 +25,8 @@ const clockSkew = 60_000;
  */
 const mostOfCookie = 4_000;
 
-/** Parameters of the authorization request that a frontend may set (OpenID Connect Core 1.0, section 3.1.2.1). */
-export interface AskedParameters {
-  prompt?: string | undefined;
-  max_age?: string | undefined;
-  acr_values?: string | undefined;
-  ui_locales?: string | undefined;
-  login_hint?: string | undefined;
-}
-
 /** The request that started the sign-in. */
-export interface SignInRequest {
-  /** URN of the tenant. */
-  tenantId: string;
-  clientId: string;
-  callbackUrl: string;
-  returnTo?: string | undefined;
-  asked?: AskedParameters | undefined;
+export interface SignInRequest extends StartedSignIn {
   /** True if this attempt replaces an earlier attempt that took too long or failed temporarily. */
   restarted?: boolean;
 }

@@ -72,7 +72,7 @@ describe('a sign-in', () => {
 
   it('checks its rate limit and its scheme first, and stops if one refuses', async () => {
     await start();
-    expect(world.calls.guards).toEqual(['signInLimit', 'cookieScheme']);
+    expect(world.calls.guards).toEqual(['notEmbedded', 'signInLimit', 'cookieScheme']);
     world.options.cookieScheme.check = () => Promise.reject(new Problem('invalid-request', 'needs https'));
     expect((await start()).status).toBe(400);
     world.options.signInLimit.check = () => Promise.reject(new Problem('too-many-requests', 'too many'));

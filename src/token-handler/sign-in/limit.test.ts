@@ -62,6 +62,17 @@ describe.each(['memory', 'redis'] as const)('the limit of sign-ins, counted in %
     expect(await begin(`203.0.113.${nth + 100}`)).toBe(302);
   });
 
+  it('does not count what a page of another site loads inside it, so that one page cannot lock out an office', async () => {
+    const headers = { 'X-Forwarded-For': address, 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Dest': 'image' };
+    const callback = world.clientUrl('callback', { state: 'unknown', code: 'x' });
+    for (let call = 0; call < most; call += 1)
+      for (const url of [world.authUrl(), callback]) {
+        const refused = await createSiteBrowser().request(url, { headers });
+        expect([refused.status, refused.headers.get('ratelimit')]).toEqual([403, null]);
+      }
+    expect(await begin()).toBe(302);
+  });
+
   it('counts the addresses of one IPv6 /64 as one client', async () => {
     for (let call = 0; call < most; call += 1) expect(await begin(`2001:db8:0:${nth}::${call + 1}`)).toBe(302);
     expect(await begin(`2001:db8:0:${nth}:ffff::1`)).toBe(429);

@@ -8,10 +8,10 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import { authenticate } from '../provider-discovery.ts';
 import type { OriginalTokens, RefreshOutcome, TokenResponse } from '../sessions/session.ts';
-import type { AskedParameters } from './attempts.ts';
 import type { VerifyJwt } from './id-token.ts';
 import type { ProviderCache } from './provider-cache.ts';
 import { type RedeemChecks, redeemCode } from './redeem-code.ts';
+import type { AskedParameters } from './sign-in.ts';
 import { createTokenRefresh, type OidcClient } from './token-refresh.ts';
 
 export interface Redeemed {

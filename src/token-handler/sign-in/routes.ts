@@ -12,10 +12,10 @@ import type { Registration } from '../clients/registration.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderLogouts } from '../logout/provider-logouts.ts';
 import { noteSignIn, pageLanguage } from '../pages/failure-pages.ts';
-import { findTenant, type TenantLookup, tenantHeader } from '../sessions/guards.ts';
+import { findTenant, notPrefetched, type TenantLookup, tenantHeader } from '../sessions/guards.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { AttemptCookies } from './attempt-cookies.ts';
-import { type AskedParameters, type Attempt, type Attempts, attemptId, type SignInRequest } from './attempts.ts';
+import { type Attempt, type Attempts, attemptId, type SignInRequest } from './attempts.ts';
 import { authorizationError, errorCode, errorResponse, judgeError, signInProblem, unknownState } from './failures.ts';
 import type { createSessionOpener } from './open-session.ts';
 import type { RelyingParty } from './relying-party.ts';
@@ -37,6 +37,8 @@ export interface SignInOptions {
   outcomes: SignInOutcomes;
   /** Guard that sets `request.session`. */
   browserSession: Guard;
+  /** Guard that rejects what pages of other sites load inside them. */
+  notEmbedded: Guard;
   signInLimit: Guard;
   /** Guard that rejects requests over http if the session cookie requires https. */
   cookieScheme: Guard;
@@ -44,7 +46,7 @@ export interface SignInOptions {
 }
 
 export function authRoute(options: SignInOptions): Route {
-  const { signInLimit, cookieScheme } = options;
+  const { notEmbedded, signInLimit, cookieScheme } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/auth',
@@ -54,7 +56,7 @@ export function authRoute(options: SignInOptions): Route {
     summary: 'Starts a sign-in at the identity provider',
     description:
       'Sets a cookie for this attempt, for an hour. The person has ten minutes; after that, the sign-in starts again once. A browser may have 20 attempts at a time.',
-    guards: [anonymous, signInLimit, cookieScheme],
+    guards: [anonymous, notPrefetched, notEmbedded, signInLimit, cookieScheme],
     params: clientParams,
     query: authQuery,
     headers: pageLanguage,
@@ -80,7 +82,7 @@ export function authRoute(options: SignInOptions): Route {
 }
 
 /** Omits an empty object, which would lengthen the attempt's cookie. */
-const askedOf = (asked: AskedParameters) => (Object.keys(asked).length > 0 ? { asked } : {});
+const askedOf = (asked: NonNullable<SignInRequest['asked']>) => (Object.keys(asked).length > 0 ? { asked } : {});
 
 /** Deprecated. If a request has no callbackUrl, derives it from the client's `authCallbackUrl`. */
 function fallbackOf(client: Client, request: Request): string {
@@ -116,7 +118,7 @@ async function begin(options: SignInOptions, beginning: Beginning, signIn: SignI
 const promptOf = (client: Client, { asked }: SignInRequest) => asked?.prompt ?? client.prompt;
 
 export function callbackRoute(options: SignInOptions): Route {
-  const { signInLimit, browserSession } = options;
+  const { notEmbedded, signInLimit, browserSession } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/callback',
@@ -126,7 +128,7 @@ export function callbackRoute(options: SignInOptions): Route {
     summary: 'Receives the response of the identity provider and opens the session',
     description:
       'Lands at `returnTo`, the successRedirectUrl of the client or the root of the site. If the person cancels, it lands at the failureRedirectUrl or the root, with `error=access_denied` in the query. After `prompt=none` it lands at `returnTo`, the failureRedirectUrl or the root, with `error=login_required`, `interaction_required`, `consent_required` or `account_selection_required`.',
-    guards: [anonymous, signInLimit, browserSession],
+    guards: [anonymous, notPrefetched, notEmbedded, signInLimit, browserSession],
     params: clientParams,
     query: callbackQuery,
     headers: pageLanguage,

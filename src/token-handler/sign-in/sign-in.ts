@@ -1,5 +1,24 @@
-// Checks the addresses of a sign-in. A landing address from a request never leads to another origin. Pure functions
-// only.
+// Defines what a sign-in is, and checks its addresses. A landing address from a request never leads to another origin.
+// Pure functions only.
+
+/** Parameters of the authorization request that a frontend may set (OpenID Connect Core 1.0, section 3.1.2.1). */
+export interface AskedParameters {
+  prompt?: string | undefined;
+  max_age?: string | undefined;
+  acr_values?: string | undefined;
+  ui_locales?: string | undefined;
+  login_hint?: string | undefined;
+}
+
+/** What is needed to start the same sign-in again. */
+export interface StartedSignIn {
+  /** URN of the tenant. */
+  tenantId: string;
+  clientId: string;
+  callbackUrl: string;
+  returnTo?: string | undefined;
+  asked?: AskedParameters | undefined;
+}
 
 // This pattern is stricter than the URL parser, which drops white space and control characters, and reads backslashes
 // as slashes.

@@ -5,6 +5,7 @@ import { createLogoutMetrics } from '../logout/logout-metrics.ts';
 import { createLogoutVerifier } from '../logout/logout-token.ts';
 import { createProviderLogouts } from '../logout/provider-logouts.ts';
 import { cookieScheme } from '../sessions/cookies.ts';
+import { notEmbedded } from '../sessions/guards.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { createAttemptCookies } from './attempt-cookies.ts';
 import { createAttempts } from './attempts.ts';
@@ -34,5 +35,6 @@ export function createSignIns(options: SignInsOptions) {
     verifyLogoutToken: createLogoutVerifier({ ...options, tenants, keys: signingKeys }),
     browserSession: browserSession(sessions.cookie, sessions.records),
     cookieScheme: cookieScheme(sessions.cookie.name),
+    notEmbedded: notEmbedded(sessions.cookie.name),
   };
 }

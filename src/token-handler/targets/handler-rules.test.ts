@@ -32,7 +32,7 @@ function handling({ forward = async () => undefined, fails }: { forward?: Forwar
   const live = { session, accessToken: async () => 'secret', onEnd: () => () => undefined } as unknown as LiveSession;
   const handle = createTargetHandler({
     guards: {
-      ...{ addressLimit: pass, sessionTenant: pass, csrf: pass, sessionLimit: pass },
+      ...{ notEmbedded: pass, addressLimit: pass, sessionTenant: pass, csrf: pass, sessionLimit: pass },
       liveSession: {
         name: 'session',
         check(_request, response) {

@@ -65,6 +65,7 @@ function recording(failing?: string): { options: TargetHandlerOptions; trace: Tr
   });
   const options: TargetHandlerOptions = {
     guards: {
+      notEmbedded: guard('embedding'),
       addressLimit: guard('address limit'),
       liveSession: guard('session'),
       sessionTenant: guard('tenant'),
@@ -109,7 +110,17 @@ const scope = { requestId: 'one', traceparent: '00-0af7651916cd43dd8448eb211c803
 const responseOf = (members: Partial<HttpResponse> = {}) =>
   ({ destroyed: false, locals: { requestId: 'one', scope, started: 0, forwarded }, ...members }) as HttpResponse;
 
-const order = ['address limit', 'session', 'tenant', 'csrf', 'session limit', 'target', 'upstream', 'access token'];
+const order = [
+  'embedding',
+  'address limit',
+  'session',
+  'tenant',
+  'csrf',
+  'session limit',
+  'target',
+  'upstream',
+  'access token',
+];
 
 describe('the target handler', () => {
   it('runs its steps in the order of the specification, and forwards the request', async () => {
@@ -137,7 +148,7 @@ describe('the target handler', () => {
     ]) {
       const { options, trace } = recording();
       expect(await slugOf(() => createTargetHandler(options)(requestOf(request), responseOf()))).not.toBe('passed');
-      expect(trace.steps).toEqual(order.slice(0, 5));
+      expect(trace.steps).toEqual(order.slice(0, 6));
     }
   });
 

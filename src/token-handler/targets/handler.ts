@@ -24,6 +24,7 @@ import type { TargetMetrics } from './target-metrics.ts';
 import type { Upstream, Upstreams } from './upstreams.ts';
 
 export interface TargetGuards {
+  notEmbedded: SyncGuard;
   addressLimit: SyncGuard;
   liveSession: PlainGuard;
   sessionTenant: PlainGuard;
@@ -66,6 +67,7 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
 /** Returns a function that runs all steps before forwarding. */
 function createSteps({ guards, catalog, upstreams, requestHeaders }: TargetHandlerOptions) {
   return async (request: IncomingMessage, response: HttpResponse) => {
+    guards.notEmbedded.check(request, response);
     guards.addressLimit.check(request, response);
     await guards.liveSession.check(request, response);
     await guards.sessionTenant.check(request, response);

@@ -44,6 +44,14 @@ describe('proxied requests', () => {
     expect((await world.send({ as: await world.enter('admin@example.com'), headers })).status).toBe(429);
   });
 
+  it('that a page of another site makes a browser send are 403, and are not counted', async () => {
+    const from = { 'X-Forwarded-For': '203.0.113.55' };
+    const embedded = { ...from, 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Dest': 'image' };
+    for (let index = 0; index < 60; index += 1)
+      expect((await world.send({ as: null, headers: embedded })).status).toBe(403);
+    expect((await world.send({ as: await world.enter('admin@example.com'), headers: from })).status).toBe(200);
+  });
+
   it('are counted by client address: in X-Forwarded-For, the first one from the right that is not a trusted proxy', async () => {
     const chain = (address: string) => world.send({ as: null, headers: { 'X-Forwarded-For': address } });
     for (let index = 0; index < 50; index += 1) await chain(`10.9.9.${index}, 198.51.100.7`);

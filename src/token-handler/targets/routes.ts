@@ -4,13 +4,20 @@ import { documentedRoute, type Route } from '../../service/http/http-app.ts';
 import type { TargetGuards } from './handler.ts';
 import { targetPattern } from './path.ts';
 
-export function targetRoute({ addressLimit, liveSession, sessionTenant, csrf, sessionLimit }: TargetGuards): Route {
+export function targetRoute({
+  notEmbedded,
+  addressLimit,
+  liveSession,
+  sessionTenant,
+  csrf,
+  sessionLimit,
+}: TargetGuards): Route {
   return documentedRoute({
     method: 'all',
     path: targetPattern,
     audit: { unaudited: 'The upstream knows what the request changes.' },
     operationId: 'proxy',
-    guards: [addressLimit, liveSession, sessionTenant, csrf, sessionLimit],
+    guards: [notEmbedded, addressLimit, liveSession, sessionTenant, csrf, sessionLimit],
     summary: 'Proxies a request to a target with the access token of the session',
     description:
       'Any method but TRACE; query and bodies are forwarded unchanged. WebSocket handshakes and event streams are proxied too, and end with the session.',
@@ -20,7 +27,7 @@ export function targetRoute({ addressLimit, liveSession, sessionTenant, csrf, se
       401: { description: 'No session, or one of another tenant' },
       403: {
         description:
-          'The CSRF check failed, the browser asks for a service worker, or the host is not allowed (`upstream-not-allowed`)',
+          'The CSRF check failed, a page of another site loads the target, the browser asks for a service worker, or the host is not allowed (`upstream-not-allowed`)',
       },
       404: { description: 'The client that signed the session in has no such target' },
       405: { description: 'TRACE' },

@@ -6,7 +6,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { TokenHandlerConfig } from '../config.ts';
-import { csrf, liveSession, sessionOf, sessionTenant, type TenantLookup } from '../sessions/guards.ts';
+import { csrf, liveSession, notEmbedded, sessionOf, sessionTenant, type TenantLookup } from '../sessions/guards.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { createPassingBuffers, createReadAhead } from './body-memory.ts';
 import { type Connections, createConnections } from './connections.ts';
@@ -72,6 +72,7 @@ function createGuards({ config, sessions, tenants, rateLimits }: TargetsOptions)
   const ofAddress = rateLimits.local({ name: 'targets-address', most: config.TARGET_ADDRESS_LIMIT, window });
   const ofSession = rateLimits.local({ name: 'targets-session', most: config.TARGET_SESSION_LIMIT, window });
   return {
+    notEmbedded: notEmbedded(config.SESSION_COOKIE),
     addressLimit: addressLimit(ofAddress),
     liveSession: liveSession(sessions),
     sessionTenant: sessionTenant(tenants, config.TENANT_HEADER),
