@@ -14,25 +14,42 @@ const withoutPino = `data:text/javascript,${encodeURIComponent(`
   registerHooks({
     resolve(specifier, context, next) {
       if (specifier !== 'pino') return next(specifier, context);
-      throw Object.assign(new Error("Cannot find package 'pino'"), { code: 'ERR_MODULE_NOT_FOUND' });
+      throw Object.assign(new Error(process.env.MESSAGE), { code: 'ERR_MODULE_NOT_FOUND' });
     },
   });
 `)}`;
 
-it('writes one JSON line and exits 1 if a module of the command is missing, even the logger', async () => {
-  const run = promisify(execFile)(process.execPath, [`--import=${withoutPino}`, entry, 'forms']);
+/** Runs a command, for which loading the logger fails with this message, and returns what it writes. */
+async function runWithoutPino(message: string): Promise<unknown> {
+  const env = { ...process.env, MESSAGE: message };
+  const run = promisify(execFile)(process.execPath, [`--import=${withoutPino}`, entry, 'forms'], { env });
   const failed = await run.then(
     () => undefined,
     (error: { code: number; stdout: string; stderr: string }) => error,
   );
   expect([failed?.code, failed?.stderr]).toEqual([1, '']);
-  expect(JSON.parse(failed?.stdout ?? '')).toEqual({
+  return JSON.parse(failed?.stdout ?? '');
+}
+
+it('writes one JSON line and exits 1 if a module of the command is missing, even the logger', async () => {
+  expect(await runWithoutPino("Cannot find package 'pino'")).toEqual({
     level: 'fatal',
     time: expect.stringMatching(/^\d{4}-.*Z$/),
     name: 'forms',
-    err: { type: 'Error', message: "Cannot find package 'pino'", code: 'ERR_MODULE_NOT_FOUND' },
+    err: {
+      type: 'Error',
+      message: "Cannot find package 'pino'",
+      code: 'ERR_MODULE_NOT_FOUND',
+      stack: expect.stringMatching(/^ {4}at /),
+    },
     msg: 'cannot start',
   });
+});
+
+it('masks the password of a URL in the message of an error with which a command ends', async () => {
+  const written = await runWithoutPino('mismatch with the URL redis://:canary@redis:6379 passed');
+  expect(written).toMatchObject({ err: { message: 'mismatch with the URL redis://[redacted]:6379 passed' } });
+  expect(JSON.stringify(written)).not.toContain('canary');
 });
 
 it.each(['config --check --process platform-server --time-limit PT1H', 'keycloak-setup --user admin --tenant demo'])(

@@ -1,5 +1,6 @@
 // The entry point of the image: runs the command that the first argument names.
 import { systemClock } from '../service/clock.ts';
+import { describeError } from '../service/operations/error-description.ts';
 import { programModule } from '../service/program-files.ts';
 
 const commands: Record<string, { main: string; does: string }> = {
@@ -35,9 +36,8 @@ try {
   await import(main);
 } catch (error) {
   // If a module cannot be loaded, the logger may be unavailable too. This line therefore imitates the logger's format.
-  const { name: type, message, code } = error as NodeJS.ErrnoException;
   const time = systemClock().toISOString();
-  const line = { level: 'fatal', time, name, err: { type, message, code }, msg: 'cannot start' };
+  const line = { level: 'fatal', time, name, err: describeError(error), msg: 'cannot start' };
   process.stdout.write(`${JSON.stringify(line)}\n`);
   process.exitCode = 1;
 }

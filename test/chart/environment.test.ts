@@ -92,6 +92,11 @@ describe('values with which a process would not start are refused by name', () =
     ['the bundled Redis and a password', { ...bundled, 'redis.password.value': 'password' }, 'redis: bundled.enabled'],
     ['the bundled Redis and a user', { ...bundled, 'redis.username': 'formgate' }, 'redis: bundled.enabled'],
     ['the bundled Redis and TLS', { ...bundled, 'redis.tls.enabled': true }, 'redis: bundled.enabled'],
+    [
+      'a certificate authority of Redis for a connection without TLS',
+      { ...noRedis, 'redis.url.value': 'redis://redis:6379', 'redis.tls.ca': '-----BEGIN CERTIFICATE-----' },
+      'redis.tls: set enabled, or remove ca',
+    ],
     ['a password of Sentinels without Sentinels', { 'redis.sentinelPassword.value': 'a' }, 'redis.sentinels: set'],
     ['a console on a host without TLS', site('forms.example.org'), 'tokenHandler.consoleUrl: set the https URL'],
     ['a console at an http URL', { 'tokenHandler.consoleUrl': 'http://a.example.org' }, 'tokenHandler.consoleUrl: set'],
@@ -107,6 +112,7 @@ describe('values with which a process would not start are refused by name', () =
   test.each([
     ['the bundled stores', { ...bundled, ...stores }],
     ['sessions in memory without Redis', { ...noRedis, ...inMemory }],
+    ['TLS for a Redis whose URL begins with redis://', { 'redis.tls.enabled': true }],
     ['a console on a host with TLS', { ...site('forms.example.org'), 'ingress.tls.enabled': true }],
     ['a console behind a proxy that terminates TLS', { ...site('*.example.org'), ...consoleUrl }],
     ['a console without TLS where http is allowed', { ...site('forms.example.org'), ...insecure }],

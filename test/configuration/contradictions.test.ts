@@ -92,6 +92,7 @@ const cases: Record<string, Case> = {
     bad: [certificate],
     good: [
       { ...certificate, REDIS_URL: 'rediss://redis' },
+      { ...certificate, REDIS_TLS: 'true' },
       { ...certificate, ...noRedis, REDIS_CLUSTER_NODES: 'node', REDIS_TLS: 'true' },
     ],
   },
@@ -193,6 +194,7 @@ it.each([
   ['PLATFORM_TIMEOUT', 'PT0S'],
   ['SESSION_IDLE', 'PT0S'],
   ['REDIS_URL', 'redis://:100%@redis'],
+  ['REDIS_URL', 'redis://redis:6379/sessions'],
 ])('%s must not be %s', (name, value) => {
   const { env } = processes['token-handler'] ?? { env: {} };
   const names = inspectSettings(tokenHandler, { ...env, [name]: value }).problems.map((one) => one.name);

@@ -34,7 +34,7 @@ export const harmless: Readonly<Record<string, Readonly<Record<string, string>>>
   'src/service/operations/duration.ts': {
     '/([\\d.]+)([WDHMS])/g': 'the text is a valid duration, in which a unit follows each number',
   },
-  'src/service/operations/log.ts': {
+  'src/service/operations/error-description.ts': {
     '/[^\\s"\'<>:;,()]+@[^\\s"\'<>:;,()]+/g': 'the text has at most 2,000 characters',
     '/\\beyJ[\\w-]+\\.[\\w-]+\\.[\\w-]*/g': 'the text has at most 2,000 characters',
   },

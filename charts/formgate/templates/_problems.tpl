@@ -41,8 +41,8 @@
 {{- $ofSentinels := or .sentinelUsername .sentinelPassword.value .sentinelPassword.existingSecret.name -}}
 {{- if and $bundled (or $credentials $ofSentinels .tls.enabled .tls.ca) -}}
 {{- $problems = append $problems "redis: bundled.enabled provides Redis with its own password and without TLS; remove username, password, sentinelUsername, sentinelPassword and tls" -}}
-{{- else if and .tls.ca (not .tls.enabled) (or .sentinels .clusterNodes) -}}
-{{- $problems = append $problems "redis.tls: set enabled, or remove ca" -}}
+{{- else if and .tls.ca (not .tls.enabled) (or .sentinels .clusterNodes (hasPrefix "redis:" .url.value)) -}}
+{{- $problems = append $problems "redis.tls: set enabled, or remove ca; a certificate authority has no effect without TLS" -}}
 {{- else if and $ofSentinels (not .sentinels) -}}
 {{- $problems = append $problems "redis.sentinels: set the Sentinels, or remove sentinelUsername and sentinelPassword" -}}
 {{- end -}}

@@ -15,8 +15,9 @@ import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
 import { migrate } from '../../service/postgres/migrate.ts';
 import type { CheckCommand, ProcessName } from './arguments.ts';
-import { checkConfiguration } from './check.ts';
+import { checkConfiguration, findProblems } from './check.ts';
 import { exitCodeOf } from './finding.ts';
+import type { DependencyCheck } from './processes.ts';
 
 type Env = Record<string, string | undefined>;
 
@@ -189,6 +190,26 @@ describe('a wrong setting is an error', () => {
     );
     expect(code).toBe(1);
   });
+});
+
+it('a Redis that offers no TLS is unreachable if REDIS_TLS is set, and the other problems are still reported', async () => {
+  const REDIS_URL = redis.url.replace('//', '//:canary-of-redis@');
+  const tls = { REDIS_URL, REDIS_PASSWORD: undefined, REDIS_TLS: 'true' };
+  const changes = { ...tls, DATABASE_URL: databases.forms.url };
+  const { code, findings } = await check('token-handler', changes, { skipped: ['identity-provider', 'directory'] });
+  expect(findings).toEqual([
+    expect.stringMatching(/^error: DATABASE_URL: .*another service/),
+    'unreachable: REDIS_URL: Redis does not respond',
+  ]);
+  expect(code).toBe(1);
+});
+
+it('a check that fails unexpectedly is reported without its message, which may contain a value', async () => {
+  const run = () => Promise.reject(new TypeError('cannot use redis://:canary@redis'));
+  const failing: DependencyCheck = { dependency: 'redis', names: ['REDIS_URL', 'REDIS_TLS'], run };
+  expect(await findProblems(failing, {}, { env: {}, timeLimit: 3_000 })).toEqual([
+    { severity: 'error', name: 'REDIS_URL', problem: 'the check of redis failed: TypeError' },
+  ]);
 });
 
 it('a dependency that does not respond in time is unreachable, which is no proof of a wrong setting', async () => {

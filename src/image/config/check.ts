@@ -7,7 +7,8 @@ import type { CheckCommand, ProcessName } from './arguments.ts';
 import type { Finding, Report } from './finding.ts';
 import { checkedProcesses, type DependencyCheck } from './processes.ts';
 
-type Options = Pick<CheckCommand, 'processes' | 'skipped' | 'timeLimit'> & { env: NodeJS.ProcessEnv };
+type Limits = Pick<CheckCommand, 'timeLimit'> & { env: NodeJS.ProcessEnv };
+type Options = Pick<CheckCommand, 'processes' | 'skipped'> & Limits;
 
 export async function checkConfiguration(options: Options): Promise<Report[]> {
   const [first, ...others] = await Promise.all(options.processes.map((name) => checkProcess(name, options)));
@@ -22,7 +23,7 @@ async function checkProcess(name: ProcessName, options: Options): Promise<Report
   const possible = dependencies.filter(
     (check) => !options.skipped.includes(check.dependency) && !check.names.some((setting) => invalid.has(setting)),
   );
-  const found = await Promise.all(possible.map((check) => persist(check, values, options)));
+  const found = await Promise.all(possible.map((check) => findProblems(check, values, options)));
   return {
     process: name,
     checked: ['settings', ...new Set(possible.map(({ dependency }) => dependency))],
@@ -31,11 +32,24 @@ async function checkProcess(name: ProcessName, options: Options): Promise<Report
 }
 
 /**
+ * Returns the findings of one check. An exception of the check becomes a finding. It omits the exception's message,
+ * which may contain the value of a setting.
+ */
+export async function findProblems(check: DependencyCheck, values: object, options: Limits): Promise<Finding[]> {
+  try {
+    return await persist(check, values, options);
+  } catch (error) {
+    const type = error instanceof Error ? error.name : typeof error;
+    return [{ severity: 'error', name: nameOf(check), problem: `the check of ${check.dependency} failed: ${type}` }];
+  }
+}
+
+/**
  * Repeats the check of one dependency while a finding is `unreachable`, until `timeLimit` has passed. Other findings,
  * such as a wrong setting, cause no repetition. If the time runs out during a repetition, returns the findings of the
  * previous attempt, because they name the cause.
  */
-async function persist(check: DependencyCheck, values: object, { env, timeLimit }: Options): Promise<Finding[]> {
+async function persist(check: DependencyCheck, values: object, { env, timeLimit }: Limits): Promise<Finding[]> {
   const deadline = performance.now() + timeLimit;
   let findings = late(check);
   for (;;) {
@@ -50,8 +64,13 @@ async function persist(check: DependencyCheck, values: object, { env, timeLimit 
 /** Milliseconds between two attempts of a check. */
 const pause = 1_000;
 
-function late({ dependency, names: [name = dependency] }: DependencyCheck): Finding[] {
-  return [{ severity: 'unreachable', name, problem: `${dependency} did not respond in time` }];
+function late(check: DependencyCheck): Finding[] {
+  return [{ severity: 'unreachable', name: nameOf(check), problem: `${check.dependency} did not respond in time` }];
+}
+
+/** Returns the setting under which a problem of the whole check is reported. */
+function nameOf({ dependency, names: [name = dependency] }: DependencyCheck): string {
+  return name;
 }
 
 function warnings(settings: readonly ProcessSettings[], env: NodeJS.ProcessEnv): Finding[] {

@@ -7,7 +7,7 @@ import { startApp } from '../../../test/support/listening-app.ts';
 import type { Caller } from '../auth/identity.ts';
 import { anonymous, type Guard, route } from '../http/http-app.ts';
 import { Problem } from '../http/problem.ts';
-import { describeError } from './log.ts';
+import { describeError } from './error-description.ts';
 
 const caller: Caller = {
   subject: 'subject-1',
@@ -213,6 +213,11 @@ describe('a log line', () => {
     expect(describeError(new Error(message)).message).toBe(
       'GET https://host/a?[redacted] for <[redacted]>: [redacted] failed',
     );
+  });
+
+  it('masks the user and the password of a URL in the message of an error', () => {
+    const message = 'cannot use "redis://user:canary,canary;(canary)@redis:6380/2" now';
+    expect(describeError(new TypeError(message)).message).toBe('cannot use "redis://[redacted]:6380/2" now');
   });
 
   it('replaces the message of a mail server, which quotes addresses', () => {

@@ -3,7 +3,8 @@
 import pino from 'pino';
 import { ConfigError } from './config.ts';
 import { endOnSignals } from './end-on-signals.ts';
-import { createLogger, describeError, type Logger } from './log.ts';
+import { describeError } from './error-description.ts';
+import { createLogger, type Logger } from './log.ts';
 import { StartupError } from './startup-check.ts';
 
 export interface Stoppable {

@@ -38,6 +38,7 @@ export const redisFields = {
     .string()
     .regex(/^rediss?:\/\/[^\s]+$/, 'must be a redis:// or rediss:// URL')
     .refine(isReadableUrl, 'must be a valid URL: percent-encode special characters of the password')
+    .refine(hasDatabaseNumber, 'must have no path, or the number of a database as the path, such as /0')
     .optional()
     .describe('URL of a single Redis server; rediss:// uses TLS'),
   REDIS_SENTINELS: nodes(26_379).describe('host:port of the Redis Sentinels; replaces REDIS_URL'),
@@ -50,7 +51,9 @@ export const redisFields = {
   REDIS_CLUSTER_NODES: nodes(6_379).describe('host:port of some nodes of a Redis Cluster; replaces REDIS_URL'),
   REDIS_USERNAME: z.string().optional().describe('ACL user for Redis, if REDIS_URL contains none'),
   REDIS_PASSWORD: z.string().optional().describe('Password for Redis, if REDIS_URL contains none'),
-  REDIS_TLS: flag(false).describe('Uses TLS to Sentinels and Cluster nodes; a rediss:// URL needs no REDIS_TLS'),
+  REDIS_TLS: flag(false).describe(
+    'Uses TLS to Redis and its Sentinels, also if REDIS_URL begins with redis://; a rediss:// URL needs no REDIS_TLS',
+  ),
   REDIS_TLS_CA: z
     .string()
     .includes('BEGIN CERTIFICATE', { message: 'must be a certificate in PEM' })
@@ -97,7 +100,7 @@ export function redisSettings(config: RedisConfig): RedisSettings | undefined {
   const { REDIS_URL: url, REDIS_SENTINELS: sentinels, REDIS_CLUSTER_NODES: cluster } = config;
   const topology: RedisTopology | undefined =
     url !== undefined
-      ? { kind: 'server', url }
+      ? { kind: 'server', url: usesTls(config) ? url.replace(/^redis:/, 'rediss:') : url }
       : sentinels.length > 0
         ? { kind: 'sentinel', name: config.REDIS_SENTINEL_NAME, nodes: sentinels }
         : cluster.length > 0
@@ -112,6 +115,11 @@ export function redisSettings(config: RedisConfig): RedisSettings | undefined {
     sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
     ...(usesTls(config) && { tls: { ca: config.REDIS_TLS_CA } }),
   };
+}
+
+/** True if the URL has no path, or the number of a database as the path. Also true if the URL cannot be read at all. */
+function hasDatabaseNumber(url: string): boolean {
+  return !isReadableUrl(url) || /^\/?\d*$/.test(new URL(url).pathname);
 }
 
 function parseNode(item: string, defaultPort: number): RedisNode | undefined {

@@ -360,6 +360,13 @@ describe('the configuration', () => {
     expect(settings({ REDIS_URL: 'rediss://redis' })?.tls).toEqual({});
   });
 
+  it('uses TLS for a redis:// URL too, if REDIS_TLS is set', () => {
+    expect(settings({ REDIS_URL: 'redis://:redis:@redis:6380/2', REDIS_TLS: 'true' })).toEqual({
+      topology: { kind: 'server', url: 'rediss://:redis:@redis:6380/2' },
+      tls: {},
+    });
+  });
+
   it('rejects two of them, and an invalid address or password', () => {
     expect(() => settings({ REDIS_URL: 'redis://one', REDIS_SENTINELS: 'two' })).toThrow(ConfigError);
     for (const env of [
