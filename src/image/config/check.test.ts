@@ -204,6 +204,22 @@ it('a Redis that offers no TLS is unreachable if REDIS_TLS is set, and the other
   expect(code).toBe(1);
 });
 
+it.each([
+  ['sslrootcert=/canary/ca.crt', 'sslrootcert names cannot be read (ENOENT)'],
+  ['sslmode=verify-full&sslcert=/', 'sslcert names cannot be read (EISDIR)'],
+])(
+  'a database URL with %s names a file that cannot be read, and the other problems are still reported',
+  async (query, problem) => {
+    const changes = { DATABASE_URL: `${databases['token-handler'].url}?${query}`, REDIS_PASSWORD: 'canary-of-another' };
+    const { code, findings } = await check('token-handler', changes, { skipped: ['identity-provider', 'directory'] });
+    expect(findings).toEqual([
+      `error: DATABASE_URL: the file that ${problem}`,
+      'error: REDIS_URL: Redis refuses the credentials',
+    ]);
+    expect(code).toBe(1);
+  },
+);
+
 it('a check that fails unexpectedly is reported without its message, which may contain a value', async () => {
   const run = () => Promise.reject(new TypeError('cannot use redis://:canary@redis'));
   const failing: DependencyCheck = { dependency: 'redis', names: ['REDIS_URL', 'REDIS_TLS'], run };

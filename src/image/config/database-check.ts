@@ -1,5 +1,6 @@
 // Checks the database of a process. The database must be reachable, have a supported Postgres version, accept writes
 // and allow enough connections. The process must be able to use the schema, or to create or migrate it.
+import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { explainDatabaseFailure, isOutage } from '../../service/postgres/database-failure.ts';
 import { inspectSchema, type SchemaState } from '../../service/postgres/schema-state.ts';
@@ -23,6 +24,8 @@ const oldestVersion = 15;
 
 export async function checkDatabase(options: DatabaseCheckOptions): Promise<Finding[]> {
   const { url, timeLimit } = options;
+  const unreadable = await findUnreadableFiles(url);
+  if (unreadable.length > 0) return unreadable;
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: timeLimit,
@@ -42,6 +45,25 @@ export async function checkDatabase(options: DatabaseCheckOptions): Promise<Find
     // Not awaited, because Postgres may never confirm the end of the connection.
     client.end().catch(() => undefined);
   }
+}
+
+/** Parameters of the URL that name files. pg reads these files when a client is created. */
+const fileParameters = ['sslrootcert', 'sslcert', 'sslkey'];
+
+async function findUnreadableFiles(url: string): Promise<Finding[]> {
+  const { searchParams } = new URL(url);
+  const found = fileParameters.map(async (parameter): Promise<Finding[]> => {
+    const file = searchParams.get(parameter);
+    if (!file) return [];
+    return readFile(file).then(
+      () => [],
+      ({ code }: NodeJS.ErrnoException) => {
+        const problem = `the file that ${parameter} names cannot be read (${code})`;
+        return [{ severity: 'error', name: 'DATABASE_URL', problem }];
+      },
+    );
+  });
+  return (await Promise.all(found)).flat();
 }
 
 /** True for the error that pg throws if a query exceeds `query_timeout`. */
