@@ -52,6 +52,27 @@ test('the labels of the chart win over common labels, because selectors use them
     });
 });
 
+test('a label that several values set, or that the chart sets, is written once into each object', async () => {
+  const own = { team: 'monitoring', 'app.kubernetes.io/component': 'own', 'app.kubernetes.io/name': 'own' };
+  const monitoring = ['serviceMonitor', 'prometheusRule', 'dashboards'].flatMap((part) => [
+    [`${part}.enabled`, true],
+    [`${part}.labels`, own],
+  ]);
+  const commonLabels = { ...own, team: 'forms', cost: 'one' };
+  // The rendering fails if a key is repeated.
+  const objects = await rendered({ commonLabels, ...Object.fromEntries(monitoring) });
+  const labelsOf = (kind: string, name: string) => pick(objects, kind, name).metadata.labels;
+  const chosen = { cost: 'one', team: 'monitoring', 'app.kubernetes.io/name': 'formgate' };
+  const metrics = { ...chosen, 'app.kubernetes.io/component': 'metrics' };
+  expect(labelsOf('ServiceMonitor', 'formgate')).toMatchObject(metrics);
+  expect(labelsOf('PrometheusRule', 'formgate')).toMatchObject(metrics);
+  const dashboard = labelsOf('ConfigMap', 'formgate-dashboard-overview');
+  expect(dashboard).toMatchObject({ ...chosen, 'app.kubernetes.io/component': 'dashboards' });
+  expect(labelsOf('Service', 'formgate-forms')).toMatchObject({
+    ...{ cost: 'one', team: 'forms', 'app.kubernetes.io/component': 'forms' },
+  });
+});
+
 test('no ingress controller may call the services while nothing says that there is one', async () => {
   const traefik = async (set: Record<string, unknown>) =>
     JSON.stringify((await rendered(set)).filter(({ kind }) => kind === 'NetworkPolicy')).includes('traefik');

@@ -26,14 +26,18 @@ a dict with the keys a and b.
 {{- printf "%s-%s" (include "formgate.fullname" .root) .component -}}
 {{- end -}}
 
-{{/* Labels of every object. commonLabels cannot override those of the chart, because selectors use them: root */}}
+{{/*
+Labels of an object. `labels` override commonLabels, and neither can override those of the chart, because selectors use
+them: dict root, component, labels (optional)
+*/}}
 {{- define "formgate.labels" -}}
-{{- $fixed := fromYaml (include "formgate.instanceLabels" .) -}}
-{{- $_ := set $fixed "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") -}}
+{{- $chart := .root.Chart -}}
+{{- $fixed := fromYaml (include "formgate.selectorLabels" .) -}}
+{{- $_ := set $fixed "helm.sh/chart" (printf "%s-%s" $chart.Name $chart.Version | replace "+" "_") -}}
 {{- $_ := set $fixed "app.kubernetes.io/part-of" "formgate" -}}
-{{- $_ := set $fixed "app.kubernetes.io/managed-by" .Release.Service -}}
-{{- $_ := set $fixed "app.kubernetes.io/version" .Chart.AppVersion -}}
-{{- toYaml (merge $fixed .Values.commonLabels) -}}
+{{- $_ := set $fixed "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- $_ := set $fixed "app.kubernetes.io/version" $chart.AppVersion -}}
+{{- toYaml (merge $fixed (.labels | default dict) .root.Values.commonLabels) -}}
 {{- end -}}
 
 {{/* Labels that select all pods of a release: root */}}
@@ -48,13 +52,12 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: {{ .component | quote }}
 {{- end -}}
 
-{{/* Metadata of a component's object: dict root, component, name (optional) */}}
+{{/* Metadata of a component's object: dict root, component, name (optional), labels (optional) */}}
 {{- define "formgate.metadata" -}}
 name: {{ .name | default (include "formgate.partName" .) }}
 namespace: {{ .root.Release.Namespace }}
 labels:
-  {{- include "formgate.labels" .root | nindent 2 }}
-  app.kubernetes.io/component: {{ .component | quote }}
+  {{- include "formgate.labels" . | nindent 2 }}
 {{- end -}}
 
 {{/* Name of a component's ServiceAccount: dict root, component, values (of the component) */}}
