@@ -87,6 +87,17 @@ it.each([
   },
 );
 
+it('the log names the SMTP reply and command with which the mail server refused a code, but not its text', async () => {
+  server.refuseRecipients(554, '5.7.1 Relay access denied for canary');
+  expect((await operate({ operation: 'send-code' })).status).toBe(500);
+  await expect
+    .poll(() => log.lines().find(({ msg }) => msg === 'request failed'))
+    .toMatchObject({
+      err: { cause: { message: 'the mail server did not accept the message (EENVELOPE 554 RCPT TO)' } },
+    });
+  expect(log.text()).not.toContain('canary');
+});
+
 it('the log says if the previous code could not be made valid again', async () => {
   const pool = new pg.Pool({ connectionString: platform.databaseUrl });
   onTestFinished(() => pool.end());
