@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Listening, listen } from '../../dev/listen.ts';
 import { findFreePort } from '../../dev/ports.ts';
 import { startTestNginx, type TestNginx } from '../support/nginx.ts';
@@ -138,6 +138,18 @@ describe.each([
     await start(configuration(upstream.port));
     const body = new Uint8Array(3_000_000);
     expect(await ask('/token-handler/targets/files/x', { method: 'PUT', body })).toMatchObject({ bytes: body.length });
+  });
+
+  it('forwards the redirect of a logout with a long ID token, and the cookie that it deletes', async () => {
+    const location = `https://login.example.org/logout?id_token_hint=${'x'.repeat(8_000)}`;
+    const redirecting = await listen((_request, response) => {
+      response.writeHead(302, { Location: location, 'Set-Cookie': 'session=; Max-Age=0' }).end();
+    });
+    onTestFinished(() => redirecting.close());
+    await start(configuration(redirecting.port));
+    const response = await fetch(`http://127.0.0.1:${port}/token-handler/logout`, { redirect: 'manual' });
+    expect([response.status, response.headers.get('location') === location]).toEqual([302, true]);
+    expect(response.headers.getSetCookie()).toEqual(['session=; Max-Age=0']);
   });
 });
 
