@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import { WrongSetting } from '../service/operations/startup-check.ts';
-import { type CallSettings, createPlatformClient, type TokenSource } from './http-client.ts';
+import { type CallSettings, createPlatformClient, type PlatformClient, type TokenSource } from './http-client.ts';
 import { PlatformError } from './platform-error.ts';
 import { pathOf } from './url-path.ts';
 
@@ -18,6 +18,8 @@ export interface ServiceAccountOptions extends CallSettings {
 }
 
 export interface ServiceAccount extends TokenSource {
+  /** True if the identity provider rejected the credentials when a token was last requested. */
+  readonly isRefused: boolean;
   /**
    * Returns a valid token from the cache, or gets one if the cache has none. A token is renewed in the background
    * during its last 60 s, or the last quarter of its lifetime if that is shorter. Concurrent renewals share one
@@ -49,7 +51,7 @@ const tokenSchema = z.looseObject({
 });
 
 export function createServiceAccount(options: ServiceAccountOptions): ServiceAccount {
-  const { accessUrl, realm = 'core', clientId, clientSecret, clock } = options;
+  const { accessUrl, clientId, clock } = options;
   const client = createPlatformClient({
     ...options,
     service: 'identity-provider',
@@ -62,6 +64,7 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
   });
   let held: Held | undefined;
   let flight: Promise<string> | undefined;
+  let isRefused = false;
   let attemptedAt = Number.NEGATIVE_INFINITY;
   let refusedAt = Number.NEGATIVE_INFINITY;
 
@@ -69,25 +72,17 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     const startedAt = clock().getTime();
     attemptedAt = startedAt;
     try {
-      const { access_token: token, expires_in: seconds } = await client.request({
-        operation: 'sign in the service account',
-        method: 'POST',
-        path: `${pathOf('identity-provider', 'realms', realm)}/protocol/openid-connect/token`,
-        form: { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret },
-        idempotent: true,
-        answer: tokenSchema,
-      });
+      const { access_token: token, expires_in: seconds } = await requestToken(client, options);
       const life = seconds * 1_000;
       const renewAt = startedAt + life - Math.min(60_000, life / 4);
       const uselessAt = startedAt + life - Math.min(10_000, life / 10);
       held = { token, renewAt, uselessAt };
+      isRefused = false;
       return token;
     } catch (error) {
-      // The identity provider may reject wrong credentials with a 400 (RFC 6749 section 5.2). The fault is in the
-      // service's account, not in the caller's request.
-      if (error instanceof PlatformError && error.kind === 'rejected')
-        throw new PlatformError('identity-provider', 'denied', { upstreamStatus: error.upstreamStatus });
-      throw error;
+      const failure = withDenial(error);
+      isRefused ||= isDenial(failure);
+      throw failure;
     } finally {
       flight = undefined;
     }
@@ -106,6 +101,9 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
   }
 
   return {
+    get isRefused() {
+      return isRefused;
+    },
     token,
     authenticate: () => token().then(() => undefined, explainRejection(clientId)),
     async renew(refused) {
@@ -120,14 +118,38 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
   };
 }
 
+function requestToken(client: PlatformClient, { realm = 'core', clientId, clientSecret }: ServiceAccountOptions) {
+  return client.request({
+    operation: 'sign in the service account',
+    method: 'POST',
+    path: `${pathOf('identity-provider', 'realms', realm)}/protocol/openid-connect/token`,
+    form: { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret },
+    idempotent: true,
+    answer: tokenSchema,
+  });
+}
+
 /** True if less than the renewal interval has passed. The difference is negative if the clock was set back. */
 function isRecent(time: number, now: number): boolean {
   return Math.abs(now - time) < renewalInterval;
 }
 
+/**
+ * Returns PlatformError `denied` for a rejected request. The identity provider may reject wrong credentials with a 400
+ * (RFC 6749 section 5.2). The fault is in the service's account, not in the caller's request.
+ */
+function withDenial(error: unknown): unknown {
+  if (!(error instanceof PlatformError && error.kind === 'rejected')) return error;
+  return new PlatformError('identity-provider', 'denied', { upstreamStatus: error.upstreamStatus });
+}
+
+function isDenial(error: unknown): error is PlatformError {
+  return error instanceof PlatformError && error.kind === 'denied';
+}
+
 function explainRejection(clientId: string): (error: unknown) => never {
   return (error) => {
-    if (!(error instanceof PlatformError && error.kind === 'denied')) throw error;
+    if (!isDenial(error)) throw error;
     throw new WrongSetting(
       "the identity provider rejected this service's credentials; check CLIENT_ID and CLIENT_SECRET",
       { clientId, status: error.upstreamStatus },

@@ -88,6 +88,22 @@ test.each(pages)('every log message in $name is one that the source logs', ({ te
   expect(messages.filter((message) => !source.includes(message.replaceAll('"', '')))).toEqual([]);
 });
 
+/** True if the source contains this text as a whole message. Messages about a dependency begin with its name. */
+function isMessage(line: string): boolean {
+  const [, name = '', rest = ''] = /^(Redis|the identity provider) (.*)$/.exec(line) ?? [];
+  const isQuoted = (text: string) => [`'${text}'`, `"${text}"`].some((literal) => source.includes(literal));
+  return isQuoted(line) || (isQuoted(name) && source.includes(`\`\${name} ${rest}\``));
+}
+
+test('every log line that a runbook tells to look for is a whole message of the source', () => {
+  const quoted = pages.flatMap(({ name, text }) => {
+    const prose = text.replace(/```[\s\S]*?```/g, '').replace(/\s+/g, ' ');
+    return [...prose.matchAll(/\b(?:line|[Ll]ook for) `([^`]+)`/g)].map(([, line = '']) => ({ name, line }));
+  });
+  expect(quoted.length).toBeGreaterThan(5);
+  expect(quoted.filter(({ line }) => !isMessage(line))).toEqual([]);
+});
+
 test.each(pages)('every value of the chart in $name exists', ({ text }) => {
   const values = readFileSync(join(root, 'charts/formgate/README.md'), 'utf8');
   const named = [...text.matchAll(/`(prometheusRule\.[\w.]+)`/g)].map(([, value]) => value);

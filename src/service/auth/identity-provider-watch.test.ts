@@ -9,9 +9,11 @@ import { getCACertificates, rootCertificates, setDefaultCACertificates } from 'n
 import { expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createCertificate } from '../../../test/support/certificate.ts';
+import { createPlatformCalls } from '../../../test/support/platform-calls.ts';
+import { createServiceAccount } from '../../platform/service-account.ts';
 import { createDependencyState } from '../operations/dependency-state.ts';
 import { createMetrics } from '../operations/metrics.ts';
-import { watchIdentityProvider } from './identity-provider-watch.ts';
+import { type WatchedAccount, watchIdentityProvider } from './identity-provider-watch.ts';
 
 const pace = { interval: 40, retry: 20, timeout: 2_000 };
 
@@ -22,13 +24,13 @@ async function listen(server: Server, port = 0): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function watch(accessUrl: string) {
+function watch(accessUrl: string, account?: WatchedAccount) {
   const captured = captureLog();
   const metrics = createMetrics();
   const state = createDependencyState({
     ...{ dependency: 'identity-provider', name: 'the identity provider', log: captured.log, metrics },
   });
-  onTestFinished(watchIdentityProvider({ accessUrl, state, certificates: metrics.certificates, pace }));
+  onTestFinished(watchIdentityProvider({ accessUrl, account, state, certificates: metrics.certificates, pace }));
   return { state, metrics, messages: () => captured.lines().map(({ msg }) => msg), lines: captured.lines };
 }
 
@@ -59,6 +61,37 @@ it('logs one line when the identity provider fails and one when it is back, howe
   expect(lines()[1]).toMatchObject({ level: 'error', dependency: 'identity-provider', status: 503 });
   expect(await metrics.registry.metrics()).toContain('formgate_dependency_up{dependency="identity-provider"} 1');
 });
+
+it.each([400, 401])(
+  'reports that the identity provider refuses the service account (%i), until it accepts it again',
+  async (status) => {
+    let accepts = true;
+    const server = createServer((request, response) => {
+      const isRefused = request.method === 'POST' && !accepts;
+      response.writeHead(isRefused ? status : 200, { 'Content-Type': 'application/json' });
+      response.end(JSON.stringify({ access_token: 'token', expires_in: 300 }));
+    });
+    const accessUrl = `http://127.0.0.1:${await listen(server)}/auth`;
+    const calls = createPlatformCalls();
+    onTestFinished(() => calls.close());
+    const account = createServiceAccount({ ...calls.options, accessUrl, clientId: 'forms', clientSecret: 'canary' });
+    const { state, metrics, messages } = watch(accessUrl, account);
+    await account.token();
+    await expect.poll(() => state.status).toBe('up');
+    accepts = false;
+    calls.advance(300_000);
+    await expect(account.token()).rejects.toThrow('identity-provider');
+    await expect.poll(() => state.status).toBe('refused');
+    expect(await metrics.registry.metrics()).toContain('formgate_dependency_up{dependency="identity-provider"} 0');
+    accepts = true;
+    await expect.poll(() => state.status).toBe('up');
+    expect(messages()).toEqual([
+      'the identity provider is reachable',
+      'the identity provider refuses the credentials',
+      'the identity provider is reachable again',
+    ]);
+  },
+);
 
 it('does not report a single failed request', async () => {
   let requests = 0;

@@ -1,7 +1,7 @@
-// Watches whether this process can reach its identity provider. Requests the discovery document of the realm core every
-// ten seconds, and two seconds after a failed request. Calls on behalf of users would not show an outage reliably: a
-// call may fail because of a single realm, client or issuer of TENANT_ISSUERS. In a period without such calls, an
-// outage or its end would go unnoticed.
+// Watches whether this process can use its identity provider. Requests the discovery document of the realm core every
+// ten seconds, and two seconds after a failed request. Also reports whether the provider refuses the service's own
+// account. Calls on behalf of users would not show an outage reliably: a call may fail because of a single realm,
+// client or issuer of TENANT_ISSUERS. In a period without such calls, an outage or its end would go unnoticed.
 import type http from 'node:http';
 import { get as getByHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,9 +18,19 @@ export interface WatchPace {
   timeout: number;
 }
 
+/** The service's own account at the identity provider. */
+export interface WatchedAccount {
+  /** True if the identity provider rejected the credentials when a token was last requested. */
+  readonly isRefused: boolean;
+  /** Gets a token. Rejects if there is none. */
+  authenticate(): Promise<void>;
+}
+
 export interface IdentityProviderWatchOptions {
   /** The value of ACCESS_SERVICE_URL. */
   accessUrl: string;
+  /** Undefined if the process has no account. */
+  account?: WatchedAccount | undefined;
   state: DependencyState;
   certificates: Certificates;
   pace?: Partial<WatchPace> | undefined;
@@ -38,7 +48,7 @@ const mostFailures = 2;
  * check has already sent a request.
  */
 export function watchIdentityProvider(options: IdentityProviderWatchOptions): () => void {
-  const { accessUrl, state, certificates } = options;
+  const { accessUrl, account, state, certificates } = options;
   const pace = { ...usualPace, ...options.pace };
   const url = `${accessUrl}/realms/core/.well-known/openid-configuration`;
   const stopping = new AbortController();
@@ -51,7 +61,8 @@ export function watchIdentityProvider(options: IdentityProviderWatchOptions): ()
       certificates.presented('identity-provider', certificate);
       if (status !== 200) throw new UnexpectedStatus(status);
       failures = 0;
-      state.up();
+      if (await isRefused(account)) state.down('refused', {});
+      else state.up();
     } catch (error) {
       failures += 1;
       if (signal.aborted || failures < mostFailures) return;
@@ -67,6 +78,16 @@ export function watchIdentityProvider(options: IdentityProviderWatchOptions): ()
   }
   run().catch(() => undefined);
   return () => stopping.abort();
+}
+
+/**
+ * True if the identity provider still refuses the account. A refused account requests a token again here, because the
+ * service may send no call that would notice the end of the refusal.
+ */
+async function isRefused(account: WatchedAccount | undefined): Promise<boolean> {
+  if (!account?.isRefused) return false;
+  await account.authenticate().catch(() => undefined);
+  return account.isRefused;
 }
 
 class UnexpectedStatus extends Error {

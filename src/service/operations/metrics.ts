@@ -16,7 +16,7 @@ export interface Metrics {
    * kind of failure.
    */
   dependencyCalled(dependency: string, outcome: string, seconds: number): void;
-  /** 1 while the dependency can be reached, else 0. */
+  /** 1 while the dependency can be reached and accepts the credentials of the process, else 0. */
   dependencyUp: prom.Gauge<'dependency'>;
   rateLimited: prom.Counter<'limit'>;
   /** Counts refusals of a FairQueue by the name of the queue. */
@@ -90,7 +90,7 @@ function createDependencyMetrics(registry: prom.Registry) {
     }),
     dependencyUp: new prom.Gauge({
       name: 'formgate_dependency_up',
-      help: '1 while the dependency can be reached, else 0',
+      help: '1 while the dependency can be reached and accepts the credentials of the process, else 0',
       labelNames: ['dependency'],
       registers,
     }),

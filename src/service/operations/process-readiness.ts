@@ -7,7 +7,7 @@ import {
   type IdentityProviderConfig,
   type IdentityProviderOptions,
 } from '../auth/identity-provider.ts';
-import { watchIdentityProvider } from '../auth/identity-provider-watch.ts';
+import { type WatchedAccount, watchIdentityProvider } from '../auth/identity-provider-watch.ts';
 import { type PoolWatchOptions, watchPool } from '../postgres/pool-watch.ts';
 import { createDependencyState } from './dependency-state.ts';
 import { type GivenCertificates, noteGivenCertificates } from './given-certificates.ts';
@@ -15,7 +15,9 @@ import type { Conditions } from './readiness.ts';
 
 export type PoolWatchPace = Partial<Pick<PoolWatchOptions, 'interval' | 'patience'>>;
 
-export interface ProcessReadinessOptions extends Omit<IdentityProviderOptions, 'config'> {
+export interface ProcessReadinessOptions extends Omit<IdentityProviderOptions, 'config' | 'account'> {
+  /** The service's own account; undefined if the process has none. */
+  account?: WatchedAccount | undefined;
   config: IdentityProviderConfig & GivenCertificates;
   env: NodeJS.ProcessEnv;
   /** The database pool that requests use. */
@@ -50,6 +52,7 @@ export function watchReadiness({ pool, watch, env, ...options }: ProcessReadines
 
 function watchIdentityProviderState({
   config,
+  account,
   log,
   metrics,
 }: Omit<ProcessReadinessOptions, 'pool' | 'env'>): () => void {
@@ -57,6 +60,7 @@ function watchIdentityProviderState({
   const state = createDependencyState({ dependency: 'identity-provider', name, log, metrics });
   return watchIdentityProvider({
     accessUrl: config.ACCESS_SERVICE_URL,
+    account,
     state,
     certificates: metrics.certificates,
   });
