@@ -108,6 +108,14 @@ const platformJobs: AlertCase[] = [
 const succeeded = (pod: string, at: number, minutes: number) => ({
   [series('formgate_reconciler_last_success_timestamp_seconds', { part: 'expire', pod })]: gauge([at, minutes]),
 });
+/** At each sample, the expiry has just succeeded. The series begins after 0, which stands for no success. */
+const everySuccess = {
+  [series('formgate_reconciler_last_success_timestamp_seconds', { part: 'expire' })]: '1+30x200',
+};
+/** Runs that include the part have failed since this minute. */
+const neverSucceeded = (part: string, since = 1) => ({
+  [series('formgate_reconciler_last_success_timestamp_seconds', { part })]: gauge([undefined, since], [0, 120]),
+});
 const undelivered = { [series('formgate_outbox_undelivered', { kind: 'form-submitted' })]: gauge([0, 120]) };
 
 const reconciler: AlertCase[] = [
@@ -131,11 +139,25 @@ const reconciler: AlertCase[] = [
     ...{ series: undelivered, firing: [{ ...warning, part: 'expire' }] },
   },
   {
+    ...{ alert: 'FormgateReconcilerLate', when: 'no sync of core clients ever succeeded', at: 90 },
+    series: { ...undelivered, ...everySuccess, ...neverSucceeded('clients') },
+    firing: [{ ...warning, part: 'clients' }],
+  },
+  {
+    ...{ alert: 'FormgateReconcilerLate', when: 'all runs since the installation failed', at: 90 },
+    series: { ...undelivered, ...neverSucceeded('expire'), ...neverSucceeded('clients') },
+    firing: [
+      { ...warning, part: 'expire' },
+      { ...warning, part: 'clients' },
+    ],
+  },
+  {
+    ...{ alert: 'FormgateReconcilerLate', when: 'the first syncs of core clients failed', at: 80, firing: [] },
+    series: { ...undelivered, ...everySuccess, ...neverSucceeded('clients', 60) },
+  },
+  {
     ...{ alert: 'FormgateReconcilerLate', when: 'runs succeed', at: 90, firing: [] },
-    series: {
-      ...undelivered,
-      [series('formgate_reconciler_last_success_timestamp_seconds', { part: 'expire' })]: '0+30x200',
-    },
+    series: { ...undelivered, ...everySuccess },
   },
   {
     ...{ alert: 'FormgateReconcilerLate', when: 'four runs failed', at: 55, firing: [] },

@@ -51,8 +51,10 @@ function reconciler(queries: Queries): RowText {
     panels: [
       {
         title: 'Since the last success',
-        question: 'How long ago did each part succeed?',
-        queries: [queries.since('formgate_reconciler_last_success_timestamp_seconds', { by: ['part'] })],
+        question: 'How long ago did each part succeed? A part that never succeeded is missing.',
+        queries: [
+          queries.since('formgate_reconciler_last_success_timestamp_seconds', { by: ['part'], skipsZero: true }),
+        ],
         limits: { yellow: 1_200, red: 3_600 },
         runbooks: ['reconciler-late'],
       },

@@ -188,6 +188,7 @@ function waitingWork(queries: Queries): RowText {
         question: 'Does the reconciler run, and does each of its parts succeed?',
         queries: [queries.since('formgate_reconciler_last_success_timestamp_seconds', { by: ['part'] })],
         show: 'number',
+        mayBeNever: true,
         width: 6,
         limits: { yellow: 1_200, red: 3_600 },
         runbooks: ['reconciler-late'],

@@ -34,6 +34,8 @@ export interface PanelText {
    * values are bad: the panel is red below `red`, and yellow below `yellow`.
    */
   limits?: { yellow?: number; red: number };
+  /** True for a number of seconds since a timestamp that is 0 if there was no such moment. It then shows `never`. */
+  mayBeNever?: boolean;
   /** Runbooks that the panel's text links to: file names without `.md`. */
   runbooks?: readonly string[];
 }
@@ -120,11 +122,18 @@ function lines({ limits }: PanelText) {
     .thresholdsStyle(new common.GraphThresholdsStyleConfigBuilder().mode(common.GraphThresholdsStyleMode.Dashed));
 }
 
-function number({ limits }: PanelText) {
+/** No timestamp of this product is 30 years old, except 0. */
+const never: grafana.ValueMapping = {
+  type: grafana.MappingType.RangeToText,
+  options: { from: 30 * 365 * 86_400, to: null, result: { text: 'never', color: 'red', index: 0 } },
+};
+
+function number({ limits, mayBeNever = false }: PanelText) {
   const panel = new stat.PanelBuilder()
     .graphMode(common.BigValueGraphMode.None)
     .colorMode(limits ? common.BigValueColorMode.Background : common.BigValueColorMode.None)
     .reduceOptions(new common.ReduceDataOptionsBuilder().calcs(['lastNotNull']));
+  if (mayBeNever) panel.mappings([never]);
   return limits ? panel.thresholds(thresholds(limits)) : panel;
 }
 

@@ -109,9 +109,11 @@ export function createQueries(metrics: readonly MetricFacts[]) {
       finish(gaugeOf('max', name, selection), unitOf(name), selection, name),
     min: (name: string, selection: Selection = {}) =>
       finish(gaugeOf('min', name, selection), unitOf(name), selection, name),
-    /** Seconds since the timestamp that a gauge exports. */
-    since: (name: string, selection: Selection = {}) =>
-      finish(`time() - ${gaugeOf('max', name, selection)}`, 's', selection, name),
+    /** Seconds since the timestamp that a gauge exports. `skipsZero` leaves out the timestamp 0, which means never. */
+    since: (name: string, { skipsZero = false, ...selection }: Selection & { skipsZero?: boolean } = {}) => {
+      const moment = gaugeOf('max', name, selection);
+      return finish(`time() - ${skipsZero ? `(${moment} > 0)` : moment}`, 's', selection, name);
+    },
     /** Seconds until the timestamp that a gauge exports. */
     until: (name: string, selection: Selection = {}) =>
       finish(`${gaugeOf('min', name, selection)} - time()`, 's', selection, name),

@@ -2,7 +2,7 @@
 // recorded results of the runs.
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { createScrapedGauges, type ScrapedGauge } from '../scraped-metrics.ts';
+import { createScrapedGauges, type Sample, type ScrapedGauge } from '../scraped-metrics.ts';
 import type { RunHistory } from './run-store.ts';
 
 const seconds = (date: Date) => date.getTime() / 1_000;
@@ -11,16 +11,21 @@ type Reading = RunHistory & { now: number };
 
 /** The parts of a reconciler run, as values of the label `part`. */
 export const runParts = ['expire', 'clients'] as const;
-type Moments = Record<(typeof runParts)[number], Date | null>;
+type Part = (typeof runParts)[number];
+
+/** Returns the time of the last success, or 0 if there is none. Returns nothing for a part that is turned off. */
+function successOf(part: Part, isIncluded: boolean, success: Date | null): Sample[] {
+  return isIncluded ? [{ labels: { part }, value: success ? seconds(success) : 0 }] : [];
+}
 
 const gauges: Record<string, ScrapedGauge<Reading>> = {
   formgate_reconciler_last_success_timestamp_seconds: {
-    help: 'End of the last run in which the part succeeded, in seconds since 1970; absent after 20 runs that did not include the part',
+    help: 'End of the last run in which the part succeeded, in seconds since 1970; 0 if no recorded run succeeded; absent after 20 runs that did not include the part',
     label: 'part',
-    samples: ({ expirySuccess, clientsSuccess }) =>
-      Object.entries({ expire: expirySuccess, clients: clientsSuccess } satisfies Moments).flatMap(([part, moment]) =>
-        moment ? [{ labels: { part }, value: seconds(moment) }] : [],
-      ),
+    samples: ({ expiryIncluded, expirySuccess, clientsIncluded, clientsSuccess }) => [
+      ...successOf('expire', expiryIncluded, expirySuccess),
+      ...successOf('clients', clientsIncluded, clientsSuccess),
+    ],
   },
   formgate_reconciler_last_run_timestamp_seconds: {
     help: 'End of the last run of the reconciler, in seconds since 1970',

@@ -61,6 +61,7 @@ describe('the summary of all runs', () => {
     const last = { generation, started, finished, outcome, counts, expirySucceeded: null, clientsSucceeded: null };
     expect(await readRunHistory(pool)).toEqual({
       ...{ last: expect.objectContaining(last), expirySuccess: at(1), clientsSuccess: null },
+      ...{ expiryIncluded: true, clientsIncluded: true },
       ...{ conditions: { 'Ready=False': 1 }, oldestOverdue: at(-9), overdueDeletions: 4, formsByStatus: { Draft: 5 } },
     });
   });
@@ -79,9 +80,9 @@ describe('the summary of all runs', () => {
     for (let generation = 2; generation <= 20; generation += 1) await write(record(generation));
     expect(await readRunHistory(pool)).toMatchObject({ clientsSuccess: at(1) });
     await write(record(21));
-    expect(await readRunHistory(pool)).toMatchObject({ clientsSuccess: null });
+    expect(await readRunHistory(pool)).toMatchObject({ clientsSuccess: null, clientsIncluded: false });
     await write(record(22, { clientsSucceeded: false }));
-    expect(await readRunHistory(pool)).toMatchObject({ clientsSuccess: at(1) });
+    expect(await readRunHistory(pool)).toMatchObject({ clientsSuccess: at(1), clientsIncluded: true });
   });
 
   it('has no overdue draft after an expiry that succeeded without one', async () => {

@@ -34,9 +34,15 @@ export interface RunRecord {
 /** A summary of the latest runs. */
 export interface RunHistory {
   last: RunRecord;
-  /** The end of the last run in which the expiry succeeded; null if none of the last 20 runs included the expiry. */
+  /**
+   * The end of the last run in which the expiry succeeded; null if it never succeeded, or if none of the last 20 runs
+   * included the expiry.
+   */
   expirySuccess: Date | null;
   clientsSuccess: Date | null;
+  /** True if one of the last 20 runs included the expiry. */
+  expiryIncluded: boolean;
+  clientsIncluded: boolean;
   /** The conditions of the core client resources, from the last run that read them. */
   conditions: Record<string, number> | null;
   /** `RunRecord.oldestOverdue` of the last run that measured it or in which the expiry succeeded. */
@@ -63,16 +69,20 @@ const columns = `generation, started, finished, outcome, counts, conditions, ret
   expiry_succeeded AS "expirySucceeded", clients_succeeded AS "clientsSucceeded", oldest_overdue AS "oldestOverdue",
   overdue_deletions AS "overdueDeletions", forms_by_status AS "formsByStatus"`;
 
-const lastSuccess = (part: string) => `
-  (SELECT max(finished) FROM reconciler_runs WHERE ${part}_succeeded AND EXISTS (
-    SELECT FROM (SELECT ${part}_succeeded AS result FROM reconciler_runs ORDER BY generation DESC LIMIT ${lastRuns}) AS last
-    WHERE result IS NOT NULL))`;
+const isIncluded = (part: string) => `EXISTS (
+  SELECT FROM (SELECT ${part}_succeeded AS result FROM reconciler_runs ORDER BY generation DESC LIMIT ${lastRuns}) AS last
+  WHERE result IS NOT NULL)`;
+
+const lastSuccess = (part: string) =>
+  `(SELECT max(finished) FROM reconciler_runs WHERE ${part}_succeeded AND ${isIncluded(part)})`;
 
 const historySql = `
 SELECT generation, started, finished, outcome, counts, retention,
   expiry_succeeded AS "expirySucceeded", clients_succeeded AS "clientsSucceeded",
   ${lastSuccess('expiry')} AS "expirySuccess",
   ${lastSuccess('clients')} AS "clientsSuccess",
+  ${isIncluded('expiry')} AS "expiryIncluded",
+  ${isIncluded('clients')} AS "clientsIncluded",
   (SELECT conditions FROM reconciler_runs WHERE conditions IS NOT NULL ORDER BY generation DESC LIMIT 1) AS conditions,
   (SELECT oldest_overdue FROM reconciler_runs WHERE expiry_succeeded OR oldest_overdue IS NOT NULL
     ORDER BY generation DESC LIMIT 1) AS "oldestOverdue",
@@ -117,6 +127,8 @@ export async function readRecentRuns(db: Queryable, count: number): Promise<RunR
 export async function readRunHistory(db: Queryable): Promise<RunHistory | undefined> {
   const [row] = (await db.query<HistoryRow>(historySql)).rows;
   if (!row) return undefined;
-  const { expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions, formsByStatus } = row;
-  return { last: row, expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions, formsByStatus };
+  const { expirySuccess, clientsSuccess, expiryIncluded, clientsIncluded, ...others } = row;
+  const { conditions, oldestOverdue, overdueDeletions, formsByStatus } = others;
+  const parts = { expirySuccess, clientsSuccess, expiryIncluded, clientsIncluded };
+  return { last: row, ...parts, conditions, oldestOverdue, overdueDeletions, formsByStatus };
 }
