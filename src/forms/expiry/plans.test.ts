@@ -122,11 +122,11 @@ const purgeIndexes: [Purge, string[]][] = [
 const sequences = Array.from({ length: 64 }, (_, index) => String(index + 1));
 const claim = { service: 'events', now, limit: 64, lease: 60_000 } as const;
 const outboxIndexes: [string, (store: OutboxStore) => Promise<unknown>, string[]][] = [
-  ['claim', (store) => store.claim(claim), ['outbox_due', 'outbox_by_form', 'outbox_pkey', 'forms_pkey']],
+  ['claim', (store) => store.claim(claim), ['outbox_due', 'outbox_open_by_form', 'outbox_pkey', 'forms_pkey']],
   [
     'claim that goes on from a position',
     (store) => store.claim({ ...claim, after: { notBefore: now.toISOString(), sequence: '7' } }),
-    ['outbox_due', 'outbox_by_form', 'outbox_pkey', 'forms_pkey'],
+    ['outbox_due', 'outbox_open_by_form', 'outbox_pkey', 'forms_pkey'],
   ],
   [
     'acceptance',

@@ -1,6 +1,6 @@
 // The SQL that claims outbox rows.
 import { escapeLiteral } from 'pg';
-import { isOpen, planSql, timestampSql } from './settle-statements.ts';
+import { planSql, timestampSql } from './settle-statements.ts';
 
 /** The services to which rows are delivered. The generated column `lane` derives the service from the kind. */
 export const deliveryServices = ['events', 'notifications', 'files'] as const;
@@ -41,9 +41,13 @@ const tenantsSql = (operator: 'IN' | 'NOT IN', tenantIds: readonly string[] = []
   tenantIds.length > 0 ? `AND o.tenant_id ${operator} (${tenantIds.map(escapeLiteral).join(', ')})` : '';
 
 /**
- * Claims due rows in index order. Skips rows that another process is claiming. The scalar subquery makes Postgres look
- * up the oldest row of each form instead of joining the whole backlog. Up to 100,000 rows are accepted per minute.
- * Their index entries stay at the head of the index until a vacuum; `after` skips these entries.
+ * Claims due rows in index order. Skips rows that another process is claiming. Up to 100,000 rows are accepted per
+ * minute. Their index entries stay at the head of the index until a vacuum; `after` skips these entries.
+ *
+ * The scalar subquery makes Postgres look for an older open row of the same form instead of joining the whole backlog.
+ * It starts at the nearest older row. It therefore reads one index entry for each row that must wait, even if the form
+ * has very many rows. Only `outbox_open_by_form` has this order of nulls, so Postgres cannot choose an index that also
+ * contains the accepted rows.
  */
 export function claimSql({ service, now, lease, limit, after, held, only }: ClaimOptions): string {
   const nowSql = timestampSql(now);
@@ -56,11 +60,11 @@ WITH due AS MATERIALIZED (
     ${from ? `AND (o.not_before, o.sequence) > ${from}` : ''}
     ${tenantsSql('NOT IN', held)} ${tenantsSql('IN', only)}
     AND (o.claimed_until IS NULL OR o.claimed_until <= ${nowSql})
-    AND o.sequence = (
+    AND (
       SELECT p.sequence FROM outbox p
-      WHERE p.form_id = o.form_id AND ${isOpen('p')} AND p.not_before < 'infinity'
+      WHERE p.form_id = o.form_id AND p.sequence < o.sequence AND p.accepted IS NULL AND p.not_before < 'infinity'
         ${independentSql[service] ?? ''}
-      ORDER BY p.sequence LIMIT 1)
+      ORDER BY p.sequence DESC NULLS LAST LIMIT 1) IS NULL
   ORDER BY o.not_before, o.sequence
   LIMIT ${Math.trunc(limit)}
   FOR UPDATE OF o SKIP LOCKED

@@ -3,6 +3,7 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
+import { isStatementTimeout } from '../../service/postgres/postgres.ts';
 import type { ClaimOptions, DeliveryService, Position } from './claim-statements.ts';
 import type { FailureLog } from './failure.ts';
 import type { ClaimedBatch, DispatchedStore } from './store.ts';
@@ -40,8 +41,8 @@ const restFactor = 10;
 export function createClaims({ store, pace, clock, service, failures }: ClaimsOptions) {
   let after: Position | undefined;
   let began = 0;
-  /** True if the last batch was full, so that rows may be waiting behind a backlog. */
-  let wasFull = false;
+  /** True if the last batch was full, or its claim timed out: rows may be waiting behind a backlog. */
+  let hasBacklog = false;
   let fewestDue = Number.NEGATIVE_INFINITY;
 
   /** After an error of Postgres, waits and returns `otherwise`. */
@@ -52,6 +53,7 @@ export function createClaims({ store, pace, clock, service, failures }: ClaimsOp
       return result;
     } catch (error) {
       failures.failed('postgres', error);
+      hasBacklog ||= isStatementTimeout(error);
       await sleep(Math.min(pace.poll.max, 1_000));
       return otherwise;
     }
@@ -71,16 +73,17 @@ export function createClaims({ store, pace, clock, service, failures }: ClaimsOp
   return async (limit: number, held: string[]): Promise<TimedBatch> => {
     const started = performance.now();
     const fromOldest = !after;
-    if (fromOldest && wasFull && started >= fewestDue) {
+    if (fromOldest && hasBacklog && started >= fewestDue) {
       const fewest = await claimFewest(limit, held);
       if (fewest.rows.length > 0) return { ...fewest, fromOldest: false, took: performance.now() - started };
     }
     if (fromOldest) began = started;
+    hasBacklog = false;
     const batch = await claim({ limit, held, after });
     const isFull = batch.rows.length === limit;
     after = isFull && started - began < longWalk ? batch.end : undefined;
     // During an outage, a batch is a single row, which says nothing about a backlog.
-    wasFull = isFull && limit > 1;
+    hasBacklog ||= isFull && limit > 1;
     return { ...batch, fromOldest, took: performance.now() - started };
   };
 }

@@ -169,3 +169,18 @@ it('events of a tenant arrive long before the backlogs of ten other tenants, wri
   expect((await deliveredBefore())[0]).toBeLessThan(6_000);
   expect(await database.undelivered()).toBeGreaterThan(0);
 });
+
+it('events of a tenant arrive although each claim of another tenant’s rows takes too long', async () => {
+  await addBacklog(bad, 300);
+  await database.pool.query(`
+    CREATE FUNCTION delay() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(600); RETURN NEW; END $$;
+    CREATE TRIGGER delay BEFORE UPDATE ON outbox FOR EACH ROW
+    WHEN (NEW.tenant_id = '${bad}' AND NEW.claimed_until IS NOT NULL) EXECUTE FUNCTION delay()`);
+  const form = await database.addForm({ tenantId: good });
+  await database.addRow(form, 'form-created');
+  const url = new URL(database.url);
+  url.searchParams.set('options', '-c statement_timeout=2s');
+  start({ databaseUrl: url.href });
+  await expect.poll(() => delivered.has(form), { timeout: 60_000 }).toBe(true);
+  await expect.poll(() => database.undelivered()).toBe(300);
+});
