@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, configure, permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
+import { keepWrittenFacts } from '../../../test/support/written-facts.ts';
 
 let forms: TestForms;
 beforeAll(async () => {
@@ -342,12 +343,9 @@ describe('Idempotency-Key of a create', () => {
 
 describe('the outbox rows of a create', () => {
   it('are subscribe and form-created, in this order and in the form’s transaction', async () => {
-    const id = await forms.draft();
-    const { rows } = await forms.pool.query(
-      "SELECT kind, facts - 'subscriberId' AS facts FROM outbox WHERE form_id = $1 ORDER BY sequence",
-      [id],
-    );
-    expect(rows).toEqual([
+    const written = await keepWrittenFacts(forms.pool);
+    const rows = await written(await forms.draft());
+    expect(rows.map(({ kind, facts }) => ({ kind, facts }))).toEqual([
       { kind: 'subscribe', facts: { definitionId: 'permit' } },
       { kind: 'form-created', facts: { definitionId: 'permit', actor: { id: 'intake', name: 'intake' } } },
     ]);

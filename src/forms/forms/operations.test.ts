@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
+import { keepWrittenFacts } from '../../../test/support/written-facts.ts';
 
 let forms: TestForms;
 beforeAll(async () => {
@@ -140,13 +141,11 @@ describe('submit', () => {
   });
 
   it('sends an event with the actor and the same time as the response', async () => {
+    const written = await keepWrittenFacts(forms.pool);
     const id = await submitted();
-    const { rows } = await forms.pool.query(
-      "SELECT facts, created FROM outbox WHERE form_id = $1 AND kind = 'form-submitted'",
-      [id],
-    );
-    expect(rows[0].facts).toEqual({ definitionId: 'permit', actor: { id: 'intake', name: 'intake' } });
-    expect(rows[0].created.toISOString()).toBe((await show(id)).submitted);
+    const row = (await written(id)).find(({ kind }) => kind === 'form-submitted');
+    expect(row?.facts).toEqual({ definitionId: 'permit', actor: { id: 'intake', name: 'intake' } });
+    expect(row?.created.toISOString()).toBe((await show(id)).submitted);
   });
 });
 

@@ -24,8 +24,8 @@
 //   user id.
 // - The process dies after the service accepted `form-deleted` and before the acceptance is recorded. The event is sent
 //   again with the same idempotency key. One statement records the acceptance and writes the removal.
-// - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. When
-//   `form-deleted` is accepted, the names of signed-in actors are removed from the form's rows.
+// - No outbox row contains information about the applicant, and a row loses the name of a signed-in actor when it is
+//   accepted. A row that outlives its form therefore discloses nothing.
 import type { Events } from '../../platform/events.ts';
 import type { Notifications } from '../../platform/notifications.ts';
 import { isRejection, PlatformError } from '../../platform/platform-error.ts';

@@ -153,7 +153,10 @@ export interface FailureLog {
   /** Records a failure. `subject` is the name of the service, or `postgres`. */
   failed(subject: string, error: unknown, row?: OutboxRow): void;
   quarantined(row: Pick<OutboxRow, 'formId' | 'tenantId' | 'kind' | 'sequence'>, cause: QuarantineCause): void;
-  /** Records that Postgres refuses to settle the row in any way. The row stays claimed until its lease ends. */
+  /**
+   * Records that Postgres refuses to settle the row in any way, or takes too long. The row is delivered again after its
+   * lease, or after a pause.
+   */
   unsettled(row: Pick<OutboxRow, 'formId' | 'tenantId' | 'kind' | 'sequence'>, cause: QuarantineCause): void;
   /** Records that the subject works again. */
   ended(subject: string): void;

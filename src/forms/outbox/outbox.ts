@@ -32,6 +32,7 @@ export interface Actor {
  */
 export interface OutboxFacts {
   definitionId: string;
+  /** Removed when the row is accepted. */
   actor?: Actor;
   /**
    * True if the budget of the applicant's address does not allow a mail about the event (`forms/notice-budget.ts`,

@@ -82,16 +82,26 @@ const recordsSql = (rows: readonly object[], columns: string) =>
   `jsonb_to_recordset(${escapeLiteral(JSON.stringify(rows))}::jsonb) AS i (${columns})`;
 
 /**
- * The end of a statement whose CTE `done` returns the settled rows. For each `form-deleted`, it removes the actors'
- * names from the form's earlier rows, and inserts the rows that remove the subscriber and the files. The row for the
- * subscriber comes first, so that a file that cannot be deleted does not delay the removal of the subscriber. `more` is
- * SQL that selects further rows to insert.
+ * Number of earlier rows of a deleted form from which a statement removes the actors' names. A form may have hundreds
+ * of thousands of rows, and their update would exceed the statement timeout.
+ */
+const mostNamed = 1_000;
+
+/**
+ * The end of a statement whose CTE `done` returns the settled rows. For each `form-deleted`, it inserts the rows that
+ * remove the subscriber and the files. The row for the subscriber comes first, so that a file that cannot be deleted
+ * does not delay the removal of the subscriber. `more` is SQL that selects further rows to insert.
+ *
+ * The actors' names are removed from each row when it is accepted. Rows that a pod of an older version has accepted
+ * still contain names until they are purged. The statement removes these names too, but only from the latest rows.
  */
 const removalsSql = ({ removal, noticesUntil, deleteFiles }: Settlement, more = '') => `
 nameless AS (
-  UPDATE outbox p SET facts = p.facts - 'actor'
-  FROM done d
-  WHERE d.kind = 'form-deleted' AND p.form_id = d.form_id AND p.sequence < d.sequence AND p.facts ? 'actor'
+  UPDATE outbox o SET facts = o.facts - 'actor'
+  FROM done d CROSS JOIN LATERAL (
+    SELECT p.sequence, p.facts FROM outbox p WHERE p.form_id = d.form_id AND p.sequence < d.sequence
+    ORDER BY p.sequence DESC LIMIT ${mostNamed}) named
+  WHERE d.kind = 'form-deleted' AND o.sequence = named.sequence AND named.facts ? 'actor'
 )
 INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, traceparent, request_id)
 SELECT form_id, tenant_id, kind, facts, ${timestampSql(removal)}, ${timestampSql(removal)}, traceparent, request_id FROM (
@@ -128,9 +138,10 @@ const orphanSql = `
         AND p.not_before < 'infinity')`;
 
 /**
- * Marks rows as accepted, and writes the consequences. A form gets its subscriber's id, and a deleted form gets the
- * rows that remove its subscriber and files. The service may have processed a subscribe request that failed in this
- * process, so after a failed attempt the reconciler looks for a second subscriber.
+ * Marks rows as accepted, and writes the consequences. A row loses the name of its actor, which only its delivery
+ * needs. A form gets its subscriber's id, and a deleted form gets the rows that remove its subscriber and files. The
+ * service may have processed a subscribe request that failed in this process, so after a failed attempt the reconciler
+ * looks for a second subscriber.
  *
  * A subscriber's id is always written into the `subscribe` row, even if the claim has expired. It is also written into
  * the form's row, if that row exists. If a concurrent transaction deletes the form, the update of `forms` waits for
@@ -151,9 +162,8 @@ WITH input AS (
     accepted = coalesce(o.accepted, ${timestampSql(settlement.now)}),
     claimed_until = NULL,
     facts = CASE
-      WHEN o.kind = 'form-deleted' THEN o.facts - 'actor'
       WHEN i.subscriber_id IS NOT NULL THEN o.facts || jsonb_build_object('subscriberId', i.subscriber_id)
-      ELSE o.facts END
+      ELSE o.facts - 'actor' END
   FROM input i
   WHERE o.sequence = i.sequence AND (${isOpen('o')} OR i.subscriber_id IS NOT NULL)
   RETURNING o.sequence, o.form_id, o.tenant_id, o.kind, o.facts, o.attempts, o.traceparent, o.request_id, i.subscriber_id

@@ -1,11 +1,15 @@
 // Settles claimed rows in the database, many in one statement. While Postgres is unavailable, outcomes wait in memory.
 // If the process dies before they are stored, the claims expire and the rows are delivered again. If Postgres refuses
 // to store one outcome, only the row of that outcome is quarantined. If Postgres refuses this too, the claim of the row
-// expires, and the row is delivered again.
+// expires, and the row is delivered again. If Postgres takes too long to store one outcome, only its row is delivered
+// again later.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
+import { isStatementTimeout } from '../../service/postgres/postgres.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
+import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { FailureLog } from './failure.ts';
+import type { FailedRow } from './settle-statements.ts';
 import type { ClaimedRow, OutboxStore } from './store.ts';
 
 /** The outcome of a claimed row. */
@@ -33,26 +37,47 @@ export interface SettlementsOptions {
   store: Pick<OutboxStore, 'accept' | 'fail' | 'quarantine'>;
   clock: Clock;
   failures: FailureLog;
+  /** Backoff of a row whose outcome Postgres takes too long to store. */
+  pace: { retry: { row: Backoff } };
   onSettled(accepted: number): void;
 }
 
 type RefusedRow = { row: ClaimedRow } & QuarantineCause;
 
-/** Settles a batch. If Postgres refuses the batch, bisects it to find the refused rows, and returns them. */
+/**
+ * Number of parts into which a failed batch is divided. With more parts, fewer statements run until the statement
+ * timeout.
+ */
+const divisor = 8;
+
+/**
+ * Settles a batch. If Postgres refuses the batch, divides it to find the refused rows, and returns them. If Postgres
+ * takes too long for the batch, divides it too, and passes a row that takes too long alone to `giveBack`. Without
+ * `giveBack`, throws the timeout.
+ */
 async function inParts<O extends { row: ClaimedRow }>(
   batch: readonly O[],
   settle: (part: readonly O[]) => Promise<void>,
+  giveBack?: (row: ClaimedRow) => Promise<void>,
 ): Promise<RefusedRow[]> {
   try {
     await settle(batch);
     return [];
   } catch (error) {
     const cause = databaseRefusal(error);
-    if (!cause) throw error;
-    if (batch.length === 1) return batch.map(({ row }) => ({ row, ...cause }));
-    const half = Math.ceil(batch.length / 2);
-    const first = await inParts(batch.slice(0, half), settle);
-    return [...first, ...(await inParts(batch.slice(half), settle))];
+    const isLate = giveBack !== undefined && isStatementTimeout(error);
+    if (!cause && !isLate) throw error;
+    const [first] = batch;
+    if (batch.length === 1 && first) {
+      if (cause) return [{ row: first.row, ...cause }];
+      await giveBack?.(first.row);
+      return [];
+    }
+    const refused: RefusedRow[] = [];
+    const size = Math.ceil(batch.length / divisor);
+    for (let at = 0; at < batch.length; at += size)
+      refused.push(...(await inParts(batch.slice(at, at + size), settle, giveBack)));
+    return refused;
   }
 }
 
@@ -61,29 +86,43 @@ const linger = 20;
 /** Milliseconds between two attempts to settle rows while Postgres is unavailable. */
 const pause = 1_000;
 
-export function createSettlements({ store, clock, failures, onSettled }: SettlementsOptions): Settlements {
+/** The cause that is logged for a row whose statement takes too long. */
+const late: QuarantineCause = { reason: 'database-refused', detail: 'SQLSTATE 57014' };
+
+/**
+ * Returns a function that settles a batch. The call can be repeated, because each statement changes only rows that
+ * still have this claim or are not accepted yet.
+ */
+function createSettle({ store, clock, failures, pace }: SettlementsOptions) {
+  return async (batch: readonly Outcome[]): Promise<{ accepted: number }> => {
+    const unsettled: RefusedRow[] = [];
+    const fail = async (rows: readonly ({ row: ClaimedRow } & FailedRow)[]) =>
+      void unsettled.push(...(await inParts(rows, (part) => store.fail(part))));
+    // This statement takes little time, so if it times out too, Postgres is too slow for any statement.
+    const giveBack = async (row: ClaimedRow) => {
+      await fail([{ row, notBefore: new Date(clock().getTime() + retryDelay(row.attempts, pace.retry.row)) }]);
+      unsettled.push({ row, ...late });
+    };
+    const accepted = batch.filter((outcome) => outcome.kind === 'accepted');
+    const failed = batch.filter(({ kind }) => kind === 'failed' || kind === 'untried' || kind === 'postponed');
+    const unaccepted = await inParts(accepted, (part) => store.accept(part, clock()), giveBack);
+    const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...unaccepted];
+    await fail(failed);
+    unsettled.push(...(await inParts(refused, (part) => store.quarantine(part, clock()), giveBack)));
+    const left = new Set(unsettled.map(({ row }) => row));
+    for (const { row, reason, detail } of refused) if (!left.has(row)) failures.quarantined(row, { reason, detail });
+    for (const { row, reason, detail } of unsettled) failures.unsettled(row, { reason, detail });
+    failures.ended('postgres');
+    return { accepted: accepted.length };
+  };
+}
+
+export function createSettlements(options: SettlementsOptions): Settlements {
+  const { failures, onSettled } = options;
+  const settle = createSettle(options);
   let waiting: Outcome[] = [];
   let flushing: Promise<void> | undefined;
   let stopping = false;
-
-  /**
-   * Settles a batch. The call can be repeated, because each statement changes only rows that still have this claim or
-   * are not accepted yet.
-   */
-  async function settle(batch: readonly Outcome[]): Promise<{ accepted: number }> {
-    const accepted = batch.filter((outcome) => outcome.kind === 'accepted');
-    const failed = batch.filter(({ kind }) => kind === 'failed' || kind === 'untried' || kind === 'postponed');
-    const unaccepted = await inParts(accepted, (part) => store.accept(part, clock()));
-    const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...unaccepted];
-    const unfailed = await inParts(failed, (part) => store.fail(part));
-    const kept = await inParts(refused, (part) => store.quarantine(part, clock()));
-    const unsettled = new Set([...unfailed, ...kept].map(({ row }) => row));
-    for (const { row, reason, detail } of refused)
-      if (!unsettled.has(row)) failures.quarantined(row, { reason, detail });
-    for (const { row, reason, detail } of [...unfailed, ...kept]) failures.unsettled(row, { reason, detail });
-    failures.ended('postgres');
-    return { accepted: accepted.length };
-  }
 
   async function flush(): Promise<void> {
     await sleep(linger);

@@ -200,6 +200,30 @@ it('an accepted row keeps the time of its first acceptance, which the expiry rea
   expect(rows).toEqual([{ accepted: now }]);
 });
 
+it('an accepted row contains no name of a person', async () => {
+  const facts = { actor: { id: 'a', name: 'Ana' } };
+  await database.addRow(await database.addForm(), 'form-created', { at: now, facts });
+  await store.accept(
+    (await claim()).map((row) => ({ row })),
+    now,
+  );
+  const { rows } = await database.pool.query('SELECT facts FROM outbox');
+  expect(rows).toEqual([{ facts: { definitionId: 'permit' } }]);
+});
+
+it('the acceptance of form-deleted changes a limited number of rows that an older version has accepted', async () => {
+  const form = await database.addForm();
+  await database.pool.query(
+    `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, accepted)
+     SELECT $1, 't', 'form-submitted', '{"actor":{"id":"a","name":"Ana"}}', $2, $2, $2 FROM generate_series(1, 1500)`,
+    [form, now],
+  );
+  const sequence = await database.addRow(form, 'form-deleted', { at: now });
+  await store.accept([{ row: { sequence } }], now);
+  const { rows } = await database.pool.query("SELECT count(*)::int AS named FROM outbox WHERE facts ? 'actor'");
+  expect(rows).toEqual([{ named: 500 }]);
+});
+
 describe('an acceptance that is repeated after a failure', () => {
   it('adds its events to the estimated queue of the notification service once', async () => {
     const slow = createOutboxStore({
