@@ -19,6 +19,17 @@ export interface EventHead extends Pick<NewEvent, 'tenant' | 'namespace' | 'name
   correlationId: string | null;
 }
 
+/** The subscriber up to which an event is routed. The notification types of an event are routed one after another. */
+export interface RoutingPosition {
+  typeId: string;
+  subscriberId: string;
+}
+
+export interface UnroutedEvent extends EventHead {
+  /** Null if the routing has not begun, or has not reached the end of a page. */
+  routedTo: RoutingPosition | null;
+}
+
 /** `context` and `payload` are JSON texts, because they may be large. Only worker processes parse them. */
 export interface StoredEvent extends EventHead, Pick<NewEvent, 'occurred'> {
   id: string;

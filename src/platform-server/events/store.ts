@@ -3,7 +3,14 @@ import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { deleteOldRows } from '../batches.ts';
 import { jobSql } from '../job-payload.ts';
-import { type EventHead, idempotencyKey, type NewEvent, type StoredEvent } from './event.ts';
+import {
+  type EventHead,
+  idempotencyKey,
+  type NewEvent,
+  type RoutingPosition,
+  type StoredEvent,
+  type UnroutedEvent,
+} from './event.ts';
 
 const headColumns = 'sequence, tenant, namespace, name, correlation_id AS "correlationId"';
 const columns = `${headColumns}, id, occurred, context::text AS context, payload::text AS payload`;
@@ -56,8 +63,11 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
     /**
      * Locks an event that is not routed yet. Returns undefined if the event is already routed. Requires a transaction.
      */
-    lockUnrouted(sequence: string): Promise<EventHead | undefined> {
-      return oneOf(`SELECT ${headColumns} FROM events WHERE sequence = $1 AND routed IS NULL FOR UPDATE`, sequence);
+    lockUnrouted(sequence: string): Promise<UnroutedEvent | undefined> {
+      return oneOf(
+        `SELECT ${headColumns}, routed_to AS "routedTo" FROM events WHERE sequence = $1 AND routed IS NULL FOR UPDATE`,
+        sequence,
+      );
     },
 
     findHead(sequence: string): Promise<EventHead | undefined> {
@@ -84,6 +94,11 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
          WHERE sequence = $1 AND routed IS NULL`,
         [sequence, attempts, storedTraceparent()],
       );
+    },
+
+    /** Records how far the event is routed. */
+    async saveRoutedTo(sequence: string, position: RoutingPosition): Promise<void> {
+      await database.query('UPDATE events SET routed_to = $2 WHERE sequence = $1', [sequence, position]);
     },
 
     async markRouted(sequence: string, now: Date): Promise<void> {

@@ -18,6 +18,15 @@ export interface RoutedEvent {
   correlationId: string | null;
 }
 
+/** The subscribers of a type to which one call routes an event. */
+export interface RoutingPage {
+  typeId: string;
+  /** The id of the last subscriber of the page before; '' for the first page. */
+  after: string;
+  /** Maximum number of subscribers. */
+  size: number;
+}
+
 /**
  * The state of a delivery. `gone`: nothing is left to deliver. `early`: an earlier event about the same form is not
  * delivered yet.
@@ -36,30 +45,24 @@ export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
 export function createDeliveryStore(database: Queryable) {
   return {
     /**
-     * Creates the deliveries of an event to the subscribers of a notification type, and a job for each delivery.
-     * Returns the number of deliveries. A subscription without criteria matches every event. Otherwise, at least one of
-     * its criteria must match. A criterion matches if its correlation id is absent or equals the event's, and if the
-     * event's context contains every member of the criterion's context. If a tenant has many waiting deliveries,
-     * further ones get a lower priority: one of 101 levels, because the library stores a priority in 16 bits.
+     * Creates the deliveries of an event to a page of subscribers of a notification type, and a job for each delivery.
+     * Returns the id of the page's last subscriber if further ones may follow. A subscription without criteria matches
+     * every event. Otherwise, at least one of its criteria must match. A criterion matches if its correlation id is
+     * absent or equals the event's, and if the event's context contains every member of the criterion's context. If a
+     * tenant has many waiting deliveries, further ones get a lower priority: one of 101 levels, because the library
+     * stores a priority in 16 bits.
      */
-    async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {
-      const { rowCount } = await database.query(
-        `WITH event AS MATERIALIZED (SELECT ${eventContext} AS context FROM events WHERE sequence = $1),
-         matched AS (
-           SELECT subscriber_id FROM subscriptions WHERE tenant = $2 AND type_id = $3 AND everything
-           UNION SELECT subscriber_id FROM subscription_criteria c
-             WHERE tenant = $2 AND type_id = $3 AND correlation_id = $4 AND ${contextMatches}
-           UNION SELECT subscriber_id FROM subscription_criteria c
-             WHERE tenant = $2 AND type_id = $3 AND correlation_id IS NULL AND ${contextMatches}),
-         made AS (
-           INSERT INTO deliveries (event, type_id, subscriber_id, created, tenant, correlation_id)
-           SELECT $1, $3, subscriber_id, $5, $2, $4 FROM matched ON CONFLICT DO NOTHING RETURNING *),
-         waiting AS (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT 1000) AS own)
-         SELECT (graphile_worker.add_job('deliver', ${payload('$6')}, max_attempts => 32767, job_key => ${deliveryJobKey},
-           priority => (least((SELECT n FROM waiting) + row_number() OVER (), 1000) / 10)::integer)).id FROM made`,
-        [event.sequence, event.tenant, typeId, event.correlationId, now, storedTraceparent()],
-      );
-      return rowCount ?? 0;
+    async route(event: RoutedEvent, { typeId, after, size }: RoutingPage, now: Date): Promise<string | undefined> {
+      const { rows } = await database.query<{ last: string | null }>(routeSql, [
+        ...[event.sequence, event.tenant, typeId, event.correlationId, now, storedTraceparent()],
+        ...[after, size],
+      ]);
+      return rows[0]?.last ?? undefined;
+    },
+
+    /** True if the event has deliveries. */
+    async hasAny(event: string): Promise<boolean> {
+      return (await database.query('SELECT FROM deliveries WHERE event = $1 LIMIT 1', [event])).rowCount === 1;
     },
 
     /** Returns the state of a delivery. An earlier notice or event that is quarantined does not delay it. */
@@ -95,8 +98,8 @@ export function createDeliveryStore(database: Queryable) {
     },
 
     /**
-     * Deletes a completed or dropped delivery. Also deletes the event if it has no other delivery. The next notice
-     * about the same form to the same subscriber becomes due. Requires a transaction.
+     * Deletes a completed or dropped delivery. Also deletes the event if it is routed and has no other delivery. The
+     * next notice about the same form to the same subscriber becomes due. Requires a transaction.
      */
     async finish(delivery: Delivery): Promise<void> {
       await database.query(
@@ -108,7 +111,10 @@ export function createDeliveryStore(database: Queryable) {
         values(delivery),
       );
       // The lock matters if the last two deliveries finish concurrently: the second must see that the first is deleted.
-      await database.query('SELECT 1 FROM events WHERE sequence = $1 FOR UPDATE', [delivery.event]);
+      // While the event is being routed, its row is locked for the time of a page. The delivery does not wait for it.
+      await database.query('SELECT 1 FROM events WHERE sequence = $1 AND routed IS NOT NULL FOR UPDATE', [
+        delivery.event,
+      ]);
       await database.query(`DELETE FROM deliveries WHERE ${key}`, values(delivery));
       await database.query(
         `DELETE FROM events e WHERE sequence = $1 AND routed IS NOT NULL
@@ -145,3 +151,25 @@ const eventContext = `context || '{}'`;
 
 const contextMatches = `NOT EXISTS (
   SELECT 1 FROM jsonb_each(c.context) wanted WHERE (SELECT context FROM event) -> wanted.key IS DISTINCT FROM wanted.value)`;
+
+/** $1 event, $2 tenant, $3 type, $4 correlation id, $5 now, $6 trace, $7 last subscriber before the page, $8 size. */
+const routeSql = `
+WITH event AS MATERIALIZED (SELECT ${eventContext} AS context FROM events WHERE sequence = $1),
+matched AS MATERIALIZED (
+  (SELECT subscriber_id FROM subscriptions WHERE tenant = $2 AND type_id = $3 AND everything AND subscriber_id > $7
+    ORDER BY subscriber_id LIMIT $8)
+  UNION SELECT subscriber_id FROM subscription_criteria c
+    WHERE tenant = $2 AND type_id = $3 AND correlation_id = $4 AND subscriber_id > $7 AND ${contextMatches}
+  UNION SELECT subscriber_id FROM subscription_criteria c
+    WHERE tenant = $2 AND type_id = $3 AND correlation_id IS NULL AND subscriber_id > $7 AND ${contextMatches}
+  ORDER BY subscriber_id LIMIT $8),
+made AS (
+  INSERT INTO deliveries (event, type_id, subscriber_id, created, tenant, correlation_id)
+  SELECT $1, $3, subscriber_id, $5, $2, $4 FROM matched ON CONFLICT DO NOTHING RETURNING *),
+waiting AS (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT 1000) AS own),
+specs AS (
+  SELECT ROW('deliver', ${payload('$6')}, NULL, NULL, 32767, ${deliveryJobKey},
+    least((SELECT n FROM waiting) + row_number() OVER (), 1000) / 10, NULL)::graphile_worker.job_spec AS spec
+  FROM made)
+SELECT (SELECT count(*) FROM graphile_worker.add_jobs((SELECT array_agg(spec) FROM specs))) AS made,
+  (SELECT max(subscriber_id) FROM matched HAVING count(*) = $8) AS last`;

@@ -31,11 +31,17 @@ export interface NoticeEvent extends EventHead {
   payload: string;
 }
 
+export interface UnroutedEvent extends EventHead {
+  /** The subscriber up to which the event is routed. Null if it is not routed to any page of subscribers. */
+  routedTo: { typeId: string; subscriberId: string } | null;
+}
+
 /** The methods of the event store that the jobs use. */
 export interface NoticeEvents {
   findHead(sequence: string): Promise<EventHead | undefined>;
   find(sequence: string): Promise<NoticeEvent | undefined>;
-  lockUnrouted(sequence: string): Promise<EventHead | undefined>;
+  lockUnrouted(sequence: string): Promise<UnroutedEvent | undefined>;
+  saveRoutedTo(sequence: string, position: { typeId: string; subscriberId: string }): Promise<void>;
   markRouted(sequence: string, now: Date): Promise<void>;
   remove(sequence: string): Promise<void>;
 }
@@ -58,6 +64,8 @@ export interface DeliveryOptions {
   tenantShown(tenant: string): Promise<{ id: string; name: string }>;
   managementUrl(): Promise<string>;
   subscriberUrn(id: string): string;
+  /** Maximum number of subscribers to which one transaction routes an event. */
+  routingPage?: number;
 }
 
 export interface DeliveryJobs {
@@ -65,11 +73,13 @@ export interface DeliveryJobs {
   deliver(delivery: Delivery): Promise<void>;
 }
 
+const defaultRoutingPage = 5_000;
+
 /** The channels for which this server has a provider. */
 const providers = new Set(['email']);
 
 export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
-  const { pool, clock } = options;
+  const { pool } = options;
   const { notices } = createNoticeMetrics(options.metrics);
 
   return {
@@ -78,17 +88,9 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
       if (!found) return;
       // Reads the types before the transaction: a job that holds a connection must not wait for a second one.
       const types = typesOfEvent(await options.typesOf(found.tenant), found.namespace, found.name);
-      await withTransaction(pool, async (transaction) => {
-        const events = options.eventsIn(transaction);
-        const event = await events.lockUnrouted(sequence);
-        if (!event) return;
-        const deliveries = createDeliveryStore(transaction);
-        let count = 0;
-        for (const type of types) count += await deliveries.route(event, type.id, clock());
-        // An event without subscribers is deleted, because nothing needs it.
-        if (count === 0) await events.remove(sequence);
-        else await events.markRouted(sequence, clock());
-      });
+      const typeIds = types.map(({ id }) => id).toSorted();
+      let isDone = false;
+      while (!isDone) isDone = await routePage(options, sequence, typeIds);
     },
 
     async deliver(delivery) {
@@ -103,6 +105,34 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
       notices.inc({ outcome });
     },
   };
+}
+
+/**
+ * Routes an event to its next page of subscribers, in one transaction. An event with very many subscribers would
+ * otherwise exceed the statement timeout. Returns true if nothing is left to route. The event's row contains the
+ * position, so that a retry continues after the last page, whose notices may already be delivered. A person who
+ * subscribes meanwhile gets the notice if the routing has not passed the position of the new subscriber.
+ */
+async function routePage(options: DeliveryOptions, sequence: string, typeIds: readonly string[]): Promise<boolean> {
+  const { pool, clock, routingPage: size = defaultRoutingPage } = options;
+  return withTransaction(pool, async (transaction) => {
+    const events = options.eventsIn(transaction);
+    const event = await events.lockUnrouted(sequence);
+    if (!event) return true;
+    const deliveries = createDeliveryStore(transaction);
+    const { typeId: first, subscriberId } = event.routedTo ?? { typeId: '', subscriberId: '' };
+    for (const typeId of typeIds.filter((id) => id >= first)) {
+      const after = typeId === first ? subscriberId : '';
+      const last = await deliveries.route(event, { typeId, after, size }, clock());
+      if (last === undefined) continue;
+      await events.saveRoutedTo(sequence, { typeId, subscriberId: last });
+      return false;
+    }
+    // An event without deliveries is deleted, because nothing needs it.
+    if (await deliveries.hasAny(sequence)) await events.markRouted(sequence, clock());
+    else await events.remove(sequence);
+    return true;
+  });
 }
 
 interface Target {

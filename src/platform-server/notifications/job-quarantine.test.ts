@@ -163,7 +163,8 @@ it('an event with very many subscribers is routed: its notices get no priority t
     [tenant],
   );
   const event = { sequence: rows[0]?.sequence ?? '', tenant, correlationId: null };
-  expect(await createDeliveryStore(client).route(event, 'u', new Date())).toBe(2_000);
+  await createDeliveryStore(client).route(event, { typeId: 'u', after: '', size: 5_000 }, new Date());
+  expect((await client.query('SELECT FROM deliveries WHERE event = $1', [event.sequence])).rowCount).toBe(2_000);
   const priorities = `SELECT DISTINCT priority FROM graphile_worker.jobs ORDER BY 1`;
   const found = (await client.query<{ priority: number }>(priorities)).rows.map(({ priority }) => priority);
   await client.query('ROLLBACK');
