@@ -8,7 +8,7 @@ import { createPool } from '../service/postgres/postgres.ts';
 import { createEventStore } from './events/store.ts';
 import { createPlatformJobs } from './jobs.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
-import { createJobQuarantine } from './notifications/job-quarantine.ts';
+import { createJobQuarantine, resumeDeliveriesSql, tidySql } from './notifications/job-quarantine.ts';
 import { migrationsDirectory } from './start.ts';
 import { migrateJobs } from './worker.ts';
 
@@ -105,5 +105,54 @@ describe('the cleanup', () => {
     await fill(1);
     await upkeep(AbortSignal.abort());
     expect(await left()).toMatchObject({ event_keys: 2, events: 2 });
+  });
+});
+
+describe('a large quarantine', () => {
+  async function planOf(sql: string, values: unknown[] = []): Promise<string> {
+    const client = await pool.connect();
+    try {
+      await client.query('BEGIN; SET LOCAL enable_seqscan = off');
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${sql}`, values);
+      return rows.map((row) => row['QUERY PLAN']).join('\n');
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
+  }
+
+  beforeEach(async () => {
+    await pool.query(`
+      INSERT INTO subscribers SELECT 's' || n, 't', null, 'Ana', now() FROM generate_series(1, 5000) n;
+      WITH e AS (
+        INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted)
+        SELECT gen_random_uuid(), 't', 'n', 'e', now(), '{}', '{}', now() FROM generate_series(1, 5000) RETURNING sequence)
+      INSERT INTO deliveries (event, type_id, subscriber_id, created, quarantined)
+      SELECT sequence, 'u', 's1', now(), true FROM e;
+      INSERT INTO quarantine (kind, item, about, reason, detail, first_seen, last_tried, attempts, version)
+      SELECT 'delivery', concat_ws(':', event, type_id, subscriber_id),
+        jsonb_build_object('event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id), 'r', 'd', now(), now(), 1, '0'
+      FROM deliveries LIMIT 10;
+      ANALYZE`);
+  });
+  afterEach(() => pool.query('TRUNCATE subscribers CASCADE'));
+
+  it('is cleaned up without reading all events and deliveries for each entry', async () => {
+    const plan = await planOf(tidySql);
+    expect(plan).toMatch(/using events_pkey[^\n]*\n *Index Cond: \(sequence = /);
+    expect(plan).toMatch(/using deliveries_pkey[^\n]*\n *Index Cond: \(\(event = /);
+  });
+
+  it('is released without reading all deliveries', async () => {
+    const about = JSON.stringify({ event: '1', typeId: 'u', subscriberId: 's1' });
+    expect(await planOf(resumeDeliveriesSql, [[about]])).toMatch(/deliveries_pkey[^\n]*\n *Index Cond: \(\(event = /);
+  });
+
+  it('keeps the entries of undelivered notices, and loses those of other notices', async () => {
+    await pool.query(
+      `DELETE FROM deliveries WHERE event IN (SELECT (about ->> 'event')::bigint FROM quarantine LIMIT 4)`,
+    );
+    await upkeep();
+    expect(await left()).toMatchObject({ quarantine: 6 });
   });
 });

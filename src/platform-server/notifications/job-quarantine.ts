@@ -137,33 +137,40 @@ async function tenantOf(db: Queryable, sequence: string): Promise<string | null>
   return rows[0]?.tenant ?? null;
 }
 
-const deliveryItem = `concat_ws(':', event, type_id, subscriber_id)`;
+/** The ids of a quarantined delivery. Each entry contains them, so that they can be looked up by the primary key. */
+const idsOf = (about: string) => `(${about} ->> 'event')::bigint, ${about} ->> 'typeId', ${about} ->> 'subscriberId'`;
 
-const resumeDeliveriesSql = `
+/** $1 the `about` of the released entries. */
+export const resumeDeliveriesSql = `
 WITH resumed AS (
-  UPDATE deliveries SET quarantined = false, refusals = ${releasedFailures} WHERE ${deliveryItem} = ANY ($1) AND quarantined
-  RETURNING event, type_id, subscriber_id)
+  UPDATE deliveries SET quarantined = false, refusals = ${releasedFailures}
+  FROM (SELECT ${idsOf('about')} FROM unnest($1::jsonb[]) about) AS i (event, type_id, subscriber_id)
+  WHERE deliveries.event = i.event AND deliveries.type_id = i.type_id AND deliveries.subscriber_id = i.subscriber_id
+    AND quarantined
+  RETURNING deliveries.event, deliveries.type_id, deliveries.subscriber_id)
 SELECT (graphile_worker.add_job('deliver',
   json_build_object('event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id),
   max_attempts => 32767, job_key => ${deliveryJobKey})).id FROM resumed`;
 
 const resumeEventsSql = `
 SELECT (graphile_worker.add_job('route-event', json_build_object('event', sequence::text), max_attempts => 32767)).id
-FROM events WHERE sequence::text = ANY ($1) AND routed IS NULL`;
+FROM events WHERE sequence = ANY ($1::bigint[]) AND routed IS NULL`;
 
-const tidySql = `
+export const tidySql = `
 DELETE FROM quarantine q
-WHERE (q.kind = 'event' AND NOT EXISTS (SELECT FROM events WHERE sequence::text = q.item AND routed IS NULL))
-  OR (q.kind = 'delivery' AND NOT EXISTS (SELECT FROM deliveries WHERE ${deliveryItem} = q.item))`;
+WHERE (q.kind = 'event' AND NOT EXISTS (
+    SELECT FROM events WHERE sequence = CASE WHEN q.kind = 'event' THEN q.item::bigint END AND routed IS NULL))
+  OR (q.kind = 'delivery' AND NOT EXISTS (
+    SELECT FROM deliveries WHERE (event, type_id, subscriber_id) = (${idsOf('q.about')})))`;
 
 /** Creates the store of quarantined notices and events. A release creates a job for each item. */
 export function createNoticeQuarantine(pool: pg.Pool): QuarantineStore {
   return createQuarantineStore({
     pool: unsharedPool(pool),
     async resume(db, items) {
-      const of = (kind: string) => items.flatMap((item) => (item.kind === kind ? [item.item] : []));
-      await db.query(resumeDeliveriesSql, [of('delivery')]);
-      await db.query(resumeEventsSql, [of('event')]);
+      const of = (kind: string) => items.filter((item) => item.kind === kind);
+      await db.query(resumeDeliveriesSql, [of('delivery').map(({ about }) => JSON.stringify(about))]);
+      await db.query(resumeEventsSql, [of('event').map(({ item }) => item)]);
       return [];
     },
   });
