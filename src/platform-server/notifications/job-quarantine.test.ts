@@ -147,6 +147,26 @@ it.each([
   expect(taken).toHaveLength(2);
 });
 
+it.each([
+  ['a subscriber was just deleted', '23503'],
+  ['of a deadlock', '40P01'],
+  ['a concurrent transaction got in its way', '40001'],
+  ['it waited too long for a lock', '55P03'],
+])('an event whose routing often fails because %s (%s) is not quarantined', async (_why, state) => {
+  await addSubscriber('good');
+  await database.query(`
+    CREATE SEQUENCE attempts;
+    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF nextval('attempts') < 10 THEN RAISE EXCEPTION 'not now' USING ERRCODE = '${state}'; END IF;
+      RETURN NEW; END $$;
+    CREATE TRIGGER fail BEFORE INSERT ON deliveries FOR EACH ROW EXECUTE FUNCTION fail()`);
+  onTestFinished(async () => void (await database.query('DROP FUNCTION fail CASCADE; DROP SEQUENCE attempts')));
+  await addEvent();
+  await settled();
+  expect(taken).toEqual(['good@example.org']);
+  expect(await entries()).toEqual([]);
+});
+
 it('an event with very many subscribers is routed: its notices get no priority that is out of range', async () => {
   const client = await database.connect();
   onTestFinished(() => client.release());

@@ -6,6 +6,7 @@ import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import {
   databaseProblem,
+  isMissingReference,
   isStatementTimeout,
   type Queryable,
   withTransaction,
@@ -62,6 +63,8 @@ function causeOf(error: unknown): QuarantineCause | undefined {
     if (error.mayHaveSent) return { reason: 'mail-unconfirmed', detail: 'no reply' };
     return error.refused ? { reason: 'mail-refused', detail: `SMTP ${error.reply ?? ''}`.trim() } : undefined;
   }
+  // The next attempt does not find the subscriber that was deleted during this one.
+  if (isMissingReference(error)) return undefined;
   const refusal = databaseRefusal(error);
   if (refusal) return refusal;
   // Each job is about one item. If its statement still times out after half an hour, the item is probably the reason.

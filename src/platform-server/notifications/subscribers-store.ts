@@ -50,6 +50,15 @@ export function createSubscriberStore(database: Queryable) {
     },
 
     /**
+     * Keeps other transactions from deleting the subscriber. Resolves to false if it does not exist. Requires a
+     * transaction.
+     */
+    async keep(tenant: string, id: string): Promise<boolean> {
+      const sql = 'SELECT 1 FROM subscribers WHERE id = $2 AND tenant = $1 FOR KEY SHARE';
+      return (await database.query(sql, [tenant, id])).rowCount === 1;
+    },
+
+    /**
      * Creates a subscriber with these addresses. If the user already has a subscriber, creates nothing and resolves to
      * false. Requires a transaction, so that no subscriber is stored without its addresses.
      */

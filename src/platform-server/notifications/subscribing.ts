@@ -28,7 +28,7 @@ export function createSubscribing({ tenantPool, clock, findOrCreate }: Subscribi
       return tenantPool.transaction(tenant, async (transaction) => {
         const subscribers = createSubscriberStore(transaction);
         const id = request.id ?? undefined;
-        if (id !== undefined && !(await subscribers.find(tenant, id)))
+        if (id !== undefined && !(await subscribers.keep(tenant, id)))
           throw new Problem('not-found', 'The subscriber does not exist.');
         const subscriberId = id ?? (await findOrCreate(transaction)(tenant, newSubscriber(request), clock()));
         await addCriterion(createSubscriptionStore(transaction), tenant, typeId, subscriberId, request.criteria);
@@ -47,7 +47,7 @@ export function createSubscribing({ tenantPool, clock, findOrCreate }: Subscribi
       criteria: Criterion | Criterion[] | null | undefined,
     ): Promise<void> {
       return tenantPool.transaction(tenant, async (transaction) => {
-        if (!(await createSubscriberStore(transaction).find(tenant, subscriberId)))
+        if (!(await createSubscriberStore(transaction).keep(tenant, subscriberId)))
           throw new Problem('not-found', 'The subscriber does not exist.');
         const store = createSubscriptionStore(transaction);
         if (!Array.isArray(criteria)) return addCriterion(store, tenant, typeId, subscriberId, criteria);

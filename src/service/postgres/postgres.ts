@@ -157,6 +157,11 @@ export function isLockTimeout(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === lockNotAvailable;
 }
 
+/** True if a row refers to one that does not exist, for example because a concurrent transaction has deleted it. */
+export function isMissingReference(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === '23503';
+}
+
 /** True if Postgres ended a statement that exceeded `statement_timeout`, or that an operator cancelled. */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === queryCanceled;
