@@ -154,13 +154,17 @@ describe.each(languages)('notices in %s', (title, type, language) => {
     expect(notice('form-expiring', 'sms').text).toMatch(lock);
   });
 
-  it('contain a link to the draft while it can be opened', () => {
+  it('contain a link to the form only while it is a draft, because applicants cannot open it otherwise', () => {
     for (const kind of ['form-created', 'form-expiring', 'form-unlocked', 'form-to-draft'] as const) {
       expect(notice(kind, 'email').text).toContain(link);
       expect(notice(kind, 'email').html).toContain('href="https://forms.example.org/permit/');
       expect(notice(kind, 'sms').text).toContain(link);
     }
-    expect(notice('form-locked', 'email').text).not.toContain(link);
+    for (const kind of ['form-locked', 'form-submitted', 'form-deleted'] as const)
+      for (const channel of ['email', 'sms'] as const) {
+        const { text, html } = notice(kind, channel);
+        expect(`${text}${html}`, `${kind} by ${channel}`).not.toContain('https://forms.example.org/');
+      }
   });
 
   it('name the tenant, the form and their language, and have a plain text part', () => {

@@ -73,7 +73,6 @@ export const english: Record<NoticeName, NoticeText> = {
     paragraphs: [
       `<p>We received your ${form}${onDate('event.timestamp', 'on', englishDate)}.</p>`,
       `<p>You do not have to do anything now. Your reference number is ${reference}.</p>`,
-      link('View what you sent'),
     ],
     sms: `We received your ${form}. Your reference number is ${reference}.`,
   },

@@ -74,7 +74,6 @@ export const french: Record<NoticeName, NoticeText> = {
     paragraphs: [
       `<p>Nous avons reçu votre formulaire ${form}${onDate('event.timestamp', 'le', frenchDate)}.</p>`,
       `<p>Vous n’avez rien à faire pour le moment. Votre numéro de référence est ${reference}.</p>`,
-      link('Voir ce que vous avez envoyé'),
     ],
     sms: `Nous avons reçu votre formulaire ${form}. Numéro de référence : ${reference}.`,
   },
