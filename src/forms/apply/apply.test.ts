@@ -147,6 +147,26 @@ describe('a browser that has not entered a code', () => {
     expect((await owner.enter(id, code)).status).toBe(204);
   });
 
+  it('is let in by a code with dashes and invisible characters, as phones and mail programs add them', async () => {
+    const { owner, id, email } = await draftOfAnother();
+    const code = await apply.code(owner, id, email);
+    const typed = `\u2060${code.slice(0, 3)}\u2013\u00ad${code.slice(3)}\u200b`;
+    expect((await owner.enter(id, typed)).status).toBe(204);
+  });
+
+  it('learns that a code is wrong if no header can contain it, and cannot try others without end', async () => {
+    const { owner, id } = await draftOfAnother();
+    const logged = apply.forms.log.lines().length;
+    for (const code of ['\u0410\u0412\u0421DEF', 'ABC\u2019EF', 'ÀBCDEF', '\ud83d\ude00', 'ABC\u007fEF'])
+      expect(await owner.enter(id, code), code).toMatchObject({
+        status: 403,
+        body: { type: 'urn:formgate:problem:invalid-code' },
+      });
+    expect(await owner.enter(id, '\u0410')).toMatchObject({ status: 429 });
+    const failures = apply.forms.log.lines().slice(logged);
+    expect(failures.filter(({ msg }) => msg === 'intake application call failed')).toEqual([]);
+  });
+
   it('is not let in by such a code if it writes the id of the form in another letter case', async () => {
     const { owner, id, email } = await draftOfAnother();
     const code = await apply.code(owner, id, email);

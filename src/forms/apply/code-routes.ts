@@ -136,6 +136,9 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
   });
 }
 
+/** The characters that the header X-Form-Code can contain. No code has others. */
+const possibleCode = /^[\x21-\x7e]+$/;
+
 /**
  * Calls the form service with a code, unless another browser has used that code. The form service cannot check this:
  * all browsers use the intake application's account, so the form service accepts a used code again. Throws Problem
@@ -157,7 +160,7 @@ export async function useCode(
     await count(wrongCodes, formId, 'Too many wrong codes were entered. Try again when the hour is over.');
     throw new Problem('invalid-code', 'The code is wrong, has expired, or was entered in another browser.');
   };
-  if (!(await store.claimCode(tenantId, use))) return refuse();
+  if (!possibleCode.test(code) || !(await store.claimCode(tenantId, use))) return refuse();
   try {
     await call();
   } catch (error) {

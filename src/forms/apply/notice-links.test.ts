@@ -185,6 +185,21 @@ describe('delete my draft and my data', () => {
     expect(await rowOf(id)).toBeUndefined();
   });
 
+  it('takes a code with a dash or an invisible character in it', async () => {
+    const { id, email, remove } = await warned();
+    const code = await apply.code(apply.browser(), id, email);
+    const typed = `${code.slice(0, 3)}\u2011${code.slice(3)}\u200b`;
+    expect((await post(remove, { step: 'delete', code: typed })).status).toBe(200);
+    expect(await rowOf(id)).toBeUndefined();
+  });
+
+  it('says that a code is wrong if no header can contain it, instead of that something failed', async () => {
+    const { id, remove } = await warned();
+    const answer = await post(remove, { step: 'delete', code: 'ABC\u2019EF' });
+    expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('The code is wrong')]);
+    expect((await rowOf(id))?.status).toBe('Draft');
+  });
+
   it.each([
     ['en', 'It works for 5 minutes.'],
     ['fr', 'Il est valable 5 minutes.'],

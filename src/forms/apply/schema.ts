@@ -42,7 +42,8 @@ export const codeBody = z
       .max(64)
       // Zod leaves the examples of a schema out of the document if one of its members is transformed.
       .meta({ examples: ['K2TPX4'] })
-      .transform((text) => text.replaceAll(/[\s-]/g, '').toUpperCase()),
+      // Phones and mail programs change hyphens into dashes, and add invisible characters to copied text.
+      .transform((text) => text.replaceAll(/[\s\p{Pd}\p{Cf}]/gu, '').toUpperCase()),
   })
   .refine(({ code }) => code !== '', { path: ['code'], message: 'is required' });
 

@@ -55,7 +55,8 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
   };
   const check = (event: Event) => {
     event.preventDefault();
-    const entered = code.replaceAll(/\s/g, '');
+    // The service removes the same characters.
+    const entered = code.replaceAll(/[\s\p{Pd}\p{Cf}]/gu, '');
     if (entered === '') return fail(({ code: { none } }) => none);
     void guarded(async () => {
       await api.checkCode(formId, entered);
