@@ -112,7 +112,9 @@ describe('keep my draft', () => {
   ] as const)('does not claim that nothing was changed if the form service fails: %s', async (language, says) => {
     const { keep } = await warned(language);
     await apply.forms.pool.query('ALTER TABLE forms RENAME TO forms_away');
-    const answer = await post(keep, {}, { 'accept-language': language }).finally(() =>
+    // The page is in the language of the mail, not of the browser.
+    const browserLanguage = language === 'fr' ? 'en' : 'fr';
+    const answer = await post(keep, {}, { 'accept-language': browserLanguage }).finally(() =>
       apply.forms.pool.query('ALTER TABLE forms_away RENAME TO forms'),
     );
     expect(answer.status).toBeGreaterThanOrEqual(500);
@@ -222,7 +224,7 @@ describe('delete my draft and my data', () => {
 
 describe('a link', () => {
   it('works for its form, its purpose and its time only', async () => {
-    const [mine, other] = [await warned(), await warned()];
+    const [mine, other, french] = [await warned(), await warned(), await warned('fr')];
     const signed = new URL(mine.keep).search;
     const changed = [
       `${apply.origin}/apply/forms/${other.id}/keep${signed}`,
@@ -240,6 +242,9 @@ describe('a link', () => {
       }
     apply.forms.advance(19 * day);
     expect((await post(mine.keep)).status).toBe(410);
+    expect(await (await post(french.keep, {}, { 'accept-language': 'en' })).text()).toContain(
+      'Ce lien est trop ancien',
+    );
     expect(await rowOf(mine.id)).toEqual(before);
   });
 
@@ -259,6 +264,17 @@ describe('a link', () => {
     await post(keep);
     const lines = apply.forms.log.text();
     for (const link of [keep, remove]) expect(lines).not.toContain(new URL(link).searchParams.get('link'));
+  });
+});
+
+describe('a page that reports a problem', () => {
+  it('is in the language of the mail, also in a browser with another language', async () => {
+    const { id, keep, remove } = await warned('fr');
+    const headers = { 'accept-language': 'en' };
+    await apply.forms.setStatus(id, 'Locked');
+    const locked = [await post(keep, {}, headers), await post(remove, { step: 'code' }, headers)];
+    for (const answer of locked)
+      expect([answer.status, await answer.text()]).toEqual([409, expect.stringContaining('<html lang="fr"')]);
   });
 });
 

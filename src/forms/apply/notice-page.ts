@@ -34,6 +34,15 @@ const headers = {
   'X-Robots-Tag': 'noindex',
 };
 
+declare global {
+  namespace Express {
+    interface Locals {
+      /** The language of the signed link, after the link was read. */
+      linkLanguage?: Language;
+    }
+  }
+}
+
 export interface NoticePage {
   status?: number;
   title: string;
@@ -143,7 +152,7 @@ export function presentNoticeProblem(
   response: Response,
 ): ProblemContent | undefined {
   if (!response.locals.route?.startsWith(noticePath)) return undefined;
-  const language = pageLanguage(request, undefined);
+  const language = pageLanguage(request, response.locals.linkLanguage);
   const name = problem.members.expired ? 'expired' : (namesBySlug[problem.slug] ?? 'unavailable');
   const content = { ...messagePage(noticeTexts[language].problems[name]), isError: true };
   return { contentType: 'text/html; charset=utf-8', body: noticePage(request, language, content), headers };

@@ -1,7 +1,7 @@
 // Routes behind the links of the warning mail. Opening a link shows a page and changes nothing. Only the page's button
 // has an effect, and no script presses it. `keep` extends the life of a draft. `delete` also requires a code, because
 // mail scanners press buttons, and because people other than the applicant may read the event that contains the link.
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { z } from 'zod';
 import { anonymous, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -31,8 +31,8 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
   ).map(([purpose, summary]) =>
     route({
       ...{ method: 'get', path: `${noticePath}/${purpose}`, summary, tag, guards, params, query, answers },
-      handle(input, request, response) {
-        const { language } = readLink(options, purpose, input, request);
+      handle(input, _request, response) {
+        const { language } = readLink(options, purpose, input, response);
         const { keep, remove } = noticeTexts[language];
         const content = purpose === 'keep' ? buttonPage(keep, 'keep') : buttonPage(remove, 'code');
         sendNoticePage(response, language, content);
@@ -42,8 +42,8 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
   const keep = route({
     ...{ method: 'post', path: `${noticePath}/keep`, summary: 'Keep a draft', tag, guards, params, query, answers },
     audit: auditedByApi,
-    async handle(input, request, response) {
-      const { form, language } = readLink(options, 'keep', input, request, response);
+    async handle(input, _request, response) {
+      const { form, language } = readLink(options, 'keep', input, response);
       const { text } = await options.api.call({
         method: 'POST',
         path: `/forms/${form.formId}`,
@@ -64,8 +64,8 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
     bodyType: 'application/x-www-form-urlencoded',
     bodyLimit: smallBody,
     audit: auditedByApi,
-    async handle(input, request, response) {
-      const { form, language } = readLink(options, 'delete', input, request, response);
+    async handle(input, _request, response) {
+      const { form, language } = readLink(options, 'delete', input, response);
       const fields = new URLSearchParams(input.body);
       if (fields.get('step') === 'delete')
         await removeDraft(options, form, language, fields.get('code') ?? '', response);
@@ -76,22 +76,23 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
 }
 
 /**
- * Reads the signed link in the query. Throws Problem `invalid-request` if it is invalid, and `gone` if it has expired.
+ * Reads the signed link in the query, and stores its language for error pages. Throws Problem `invalid-request` if the
+ * link is invalid, and `gone` if it has expired.
  */
 function readLink(
   { links, clock }: ApplyRoutesOptions,
   purpose: LinkPurpose,
   input: { params: { formId: string }; query: { link: string } },
-  request: Request,
-  response = request.res as Response,
+  response: Response,
 ): { form: FormOfTenant; language: Language } {
   const { formId } = input.params;
   const facts = links.read(purpose, formId, input.query.link);
   if (!facts) throw invalidRequest([{ pointer: '/query/link', detail: 'is not a link of this form' }]);
+  response.locals.linkLanguage = facts.language;
   if (facts.expires <= clock()) throw new Problem('gone', 'The link has expired.', { members: { expired: true } });
   return {
     form: { formId, tenantId: facts.tenantId, hasLink: true, context: response },
-    language: pageLanguage(request, facts.language),
+    language: pageLanguage(response.req, facts.language),
   };
 }
 
