@@ -44,7 +44,11 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
     answers: {
       201: { description: 'The draft', schema: startedForm, headers: setCookie },
       ...failures,
-      409: { description: 'The definition cannot be used' },
+      409: {
+        description:
+          'The definition cannot be used, it takes no applications now (`opens`, `closes`), or the tenant stores too much',
+      },
+      422: { description: 'The idempotency key was used with another body' },
     },
     async handle({ params, body }, request, response) {
       const { id: tenantId } = tenantOf(response);

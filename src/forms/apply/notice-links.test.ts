@@ -310,3 +310,44 @@ describe('the pages and the mail', () => {
     },
   );
 });
+
+describe('the OpenAPI document', () => {
+  it('lists each status of these pages, as HTML', async () => {
+    const [open, locked, gone] = [await warned(), await warned(), await warned()];
+    await apply.forms.setStatus(locked.id, 'Locked');
+    await apply.forms.pool.query('DELETE FROM forms WHERE id = $1', [gone.id]);
+    const other = { origin: 'https://elsewhere.example.org' };
+    const send = async (method: 'get' | 'post', link: string, init: RequestInit = {}) => {
+      const answer = await fetch(link, { method, headers: { origin: apply.origin }, ...init });
+      const purpose = new URL(link).pathname.split('/').at(-1);
+      const type = answer.headers.get('content-type')?.split(';')[0];
+      return { place: [`/apply/forms/{formId}/${purpose}`, method] as const, status: answer.status, type };
+    };
+    const fields = (given: Record<string, string>) => ({ body: new URLSearchParams(given) });
+    const answers = [
+      ...[await send('get', open.keep), await send('get', open.remove), await send('get', `${open.keep}x`)],
+      ...[await send('post', open.keep), await send('post', open.remove, fields({}))],
+      ...[await send('post', `${open.keep}x`), await send('post', open.keep, { headers: other })],
+      ...[await send('post', locked.keep), await send('post', locked.remove, fields({}))],
+      ...[await send('post', gone.keep), await send('post', open.remove, fields({ step: 'delete', code: 'WRONG1' }))],
+      ...[await send('post', open.remove, fields({ step: 'delete' })), await send('post', open.remove, fields({}))],
+      await send('post', open.remove, { body: '{}', headers: { 'content-type': 'application/json' } }),
+      await send('post', open.remove, fields({ code: 'x'.repeat(10_000) })),
+    ];
+    // The tokens of the platform have ended now, so this test must be the last one.
+    apply.forms.advance(19 * day);
+    answers.push(await send('get', open.keep), await send('post', open.keep), await send('post', open.remove));
+    expect([...new Set(answers.map(({ status }) => status))].sort()).toEqual([
+      200, 400, 403, 404, 409, 410, 413, 415, 429,
+    ]);
+    const document = (await (await fetch(`${apply.origin}/openapi.json`)).json()) as {
+      paths: Record<string, Record<string, { responses: Record<string, { content?: object }> }>>;
+    };
+    for (const { place, status, type } of answers) {
+      const [path, method] = place;
+      const declared = document.paths[path]?.[method]?.responses[status]?.content ?? {};
+      expect([path, method, status, Object.keys(declared)]).toEqual([path, method, status, ['text/html']]);
+      expect(type).toBe('text/html');
+    }
+  });
+});

@@ -3,7 +3,7 @@
 // mail scanners press buttons, and because people other than the applicant may read the event that contains the link.
 import type { Response } from 'express';
 import { z } from 'zod';
-import { anonymous, type Route, route } from '../../service/http/http-app.ts';
+import { type Answer, anonymous, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { Language } from '../forms/form.ts';
 import type { LinkPurpose } from '../notices/links.ts';
@@ -15,10 +15,38 @@ import { auditedByApi, codeBody, noticeParams as params, smallBody } from './sch
 
 const query = z.object({ link: z.string().max(1_024).default(''), lang: z.string().optional() });
 const tag = 'Links in mails';
+/** All responses are pages, also those with an error. */
+const page = (description: string, headers?: Record<string, string>): Answer => ({
+  description,
+  textType: 'text/html',
+  ...(headers && { headers }),
+});
+const retryAfter = { 'Retry-After': 'Seconds' };
 const answers = {
-  200: { description: 'A page' },
-  400: { description: 'The link is not valid, as a page' },
-  410: { description: 'The link has expired, or the form was deleted, as a page' },
+  200: page('A page'),
+  400: page('The link is not valid'),
+  410: page('The link has expired, or the form was deleted'),
+  429: page('Too many requests from this address', retryAfter),
+  500: page('An unexpected failure'),
+};
+/** The responses of the buttons, which call the form service. */
+const buttonAnswers = {
+  ...answers,
+  403: page('The page of another site sent the request'),
+  404: page('There is no such form'),
+  409: page('The form is not a draft, it is locked, or it is on hold'),
+  502: page('A service of the platform failed'),
+  503: page('The service is busy or unavailable', retryAfter),
+  504: page('A service of the platform did not respond in time'),
+};
+/** The responses of the page that takes a code. */
+const codeAnswers = {
+  ...buttonAnswers,
+  400: page('The link is not valid, or there is no code'),
+  403: page('The code is wrong or too old, or the page of another site sent the request'),
+  413: page('The body is too large'),
+  415: page('The body is not `application/x-www-form-urlencoded`'),
+  429: page('Too many requests from this address, or too many codes for this form', retryAfter),
 };
 
 export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
@@ -40,8 +68,8 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
     }),
   );
   const keep = route({
-    ...{ method: 'post', path: `${noticePath}/keep`, summary: 'Keep a draft', tag, guards, params, query, answers },
-    audit: auditedByApi,
+    ...{ method: 'post', path: `${noticePath}/keep`, summary: 'Keep a draft', tag, guards, params, query },
+    ...{ audit: auditedByApi, answers: buttonAnswers },
     async handle(input, _request, response) {
       const { form, language } = readLink(options, 'keep', input, response);
       const { text } = await options.api.call({
@@ -59,7 +87,7 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
   });
   const remove = route({
     ...{ method: 'post', path: `${noticePath}/delete`, summary: 'Send a code, or delete the draft with it', tag },
-    ...{ guards: [...guards, options.guards.codeLimit], params, query, answers },
+    ...{ guards: [...guards, options.guards.codeLimit], params, query, answers: codeAnswers },
     body: z.string().default(''),
     bodyType: 'application/x-www-form-urlencoded',
     bodyLimit: smallBody,

@@ -64,7 +64,7 @@ export interface Answer {
   schema?: z.ZodType;
   /**
    * Media type of a response that is text. If there is a `schema` too, a client can ask for this type instead of JSON,
-   * for example for `text/csv`.
+   * for example for `text/csv`. A failure with this type has no problem details.
    */
   textType?: string;
   /** Descriptions of the response headers, keyed by name. */

@@ -177,7 +177,7 @@ function isObject(schema: z.ZodType | undefined): schema is z.ZodObject {
 
 function response(status: number, answer: Answer) {
   const { textType } = answer;
-  const schema = answer.schema ?? (status >= 400 ? problemSchema : undefined);
+  const schema = answer.schema ?? (status >= 400 && !textType ? problemSchema : undefined);
   const type = status >= 400 ? 'application/problem+json' : 'application/json';
   const headers = Object.entries(answer.headers ?? {}).map(([name, description]) => [
     name,
