@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fileName } from '../../src/forms/apply/file-routes.ts';
-import { addressOf, fragmentOf, hashOf } from '../../web/apply/address.ts';
+import { addressOf, fragmentOf, hashOf, pathnameOf } from '../../web/apply/address.ts';
 import { merge } from '../../web/apply/model/conflict.ts';
 import { defaultsOf, newItem } from '../../web/apply/model/defaults.ts';
 import { type Place, pagesOf } from '../../web/apply/model/elements.ts';
@@ -478,6 +478,7 @@ it.each<[JsonObject, unknown]>([
 
 it('addresses name tenant, definition, form and page', () => {
   expect(addressOf('/apply/demo/a%20b')).toEqual({ tenant: 'demo', definition: 'a b' });
+  expect(addressOf(pathnameOf({ tenant: 'é/b', definition: 'a b' }))).toEqual({ tenant: 'é/b', definition: 'a b' });
   expect(['/apply', '/apply/demo', '/apply/%E0/x'].map(addressOf)).toEqual([undefined, undefined, undefined]);
   expect(fragmentOf('#form=1&page=2')).toEqual({ form: '1', page: 2 });
   expect(fragmentOf('#page=0')).toEqual({ form: undefined, page: undefined });

@@ -5,7 +5,7 @@ import type { Page, Route } from 'playwright-core';
 export interface ScriptedIntake {
   definition: Record<string, unknown>;
   entries?: readonly unknown[];
-  /** The body of the response to `GET forms/{id}`; if undefined, the response is 401. */
+  /** The body of the response to `GET forms/{id}`; if undefined, the response is 401. By default, of the definition. */
   status?: Record<string, unknown> | undefined;
   /** Responses that replace the usual ones, keyed by method and last part of the path, such as `PUT data`. */
   answers?: Record<string, { status: number; body?: object; headers?: Record<string, string> }>;
@@ -45,7 +45,9 @@ export async function scriptIntake(page: Page, script: ScriptedIntake): Promise<
     if (name.startsWith('GET') && before === 'forms')
       return fulfil(
         route,
-        script.status?.id === last ? { status: 200, body: script.status ?? {} } : { status: 401, body: {} },
+        script.status?.id === last
+          ? { status: 200, body: { definitionId: script.definition.id, ...script.status } }
+          : { status: 401, body: {} },
       );
     return fulfil(route, script.answers?.[name] ?? usual[name]?.(route) ?? { status: 404, body: {} });
   });

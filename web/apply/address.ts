@@ -17,6 +17,11 @@ export function addressOf(pathname: string): Address | undefined {
   }
 }
 
+/** Returns the path of the pages for a definition. `addressOf` reads it. */
+export function pathnameOf({ tenant, definition }: Address): string {
+  return `/apply/${encodeURIComponent(tenant)}/${encodeURIComponent(definition)}`;
+}
+
 export interface Fragment {
   form: string | undefined;
   /**

@@ -53,6 +53,7 @@ export interface Definition {
 
 export interface FormStatus {
   id: string;
+  definitionId: string;
   status: string;
   submitted?: string | null;
   deleteOn?: string | null;

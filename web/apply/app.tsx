@@ -1,7 +1,7 @@
 // The root of the applicant's pages. Finds the definition and the form that the address names, and shows the page for
 // their state.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { type Address, addressOf } from './address.ts';
+import { type Address, addressOf, pathnameOf } from './address.ts';
 import { type Api, ApiProblem, createApi, type Definition } from './api.ts';
 import { createRegisters } from './registers.ts';
 import { type Language, preferredLanguage, textsOf } from './texts/texts.ts';
@@ -48,7 +48,7 @@ function FormApp({ frame, address, proposeLanguage }: FormAppProps) {
   if (!definition) return <LoadingPage frame={frame} />;
   if ('kind' in definition) return <MessagePage frame={frame} message={definition} />;
   const known = { ...frame, owner: definition.tenantName, form: definition.name, languages: definition.languages };
-  return <KnownForm frame={known} {...{ api, definition, proposeLanguage }} />;
+  return <KnownForm frame={known} {...{ address, api, definition, proposeLanguage }} />;
 }
 
 function LoadingPage({ frame }: { frame: FrameProps }) {
@@ -59,16 +59,18 @@ function LoadingPage({ frame }: { frame: FrameProps }) {
   );
 }
 
-interface KnownFormProps extends Pick<FormAppProps, 'frame' | 'proposeLanguage'> {
+interface KnownFormProps extends FormAppProps {
   api: Api;
   definition: Definition;
 }
 
-function KnownForm({ frame, api, definition, proposeLanguage }: KnownFormProps) {
+function KnownForm({ frame, address, api, definition, proposeLanguage }: KnownFormProps) {
   const [fragment, go] = useFragment();
   const formId = fragment.form ?? '';
   const registers = useMemo(() => createRegisters(api), [api]);
-  const opened = useOpened({ api, definition, formId, proposeLanguage });
+  const openElsewhere = (definitionId: string) =>
+    location.replace(pathnameOf({ ...address, definition: definitionId }) + location.hash);
+  const opened = useOpened({ api, definition, formId, proposeLanguage, openElsewhere });
   const { shown } = opened;
   const started = (form: { id: string; etag: string }) => {
     opened.begin(form);

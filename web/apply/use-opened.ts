@@ -21,9 +21,12 @@ interface OpenedOptions {
   formId: string;
   /** Called with the language of a form that is opened. */
   proposeLanguage(language: Language): void;
+  /** Called if the form belongs to another definition than the address names. Opens the address of that definition. */
+  openElsewhere(definitionId: string): void;
 }
 
-export function useOpened({ api, definition, formId, proposeLanguage }: OpenedOptions) {
+export function useOpened(options: OpenedOptions) {
+  const { api, definition, formId, openElsewhere } = options;
   const works = useRef(new Map<string, DraftWork>()).current;
   /** `id` names the form that `shown` belongs to. After a change of the address, `id` and `formId` may differ. */
   const [last, setLast] = useState<{ id: string; shown: WithoutDraft }>({ id: '', shown: 'new' });
@@ -38,8 +41,10 @@ export function useOpened({ api, definition, formId, proposeLanguage }: OpenedOp
     setLast({ id, shown: isDraft(found) ? 'loading' : found });
   };
   const open = async () => {
-    const found = await openForm(api, formId, proposeLanguage);
-    if (latest.current === formId) show(formId, found);
+    const found = await openForm(options, formId);
+    if (latest.current !== formId) return;
+    if (isElsewhere(found)) openElsewhere(found.definitionId);
+    else show(formId, found);
   };
   useEffect(() => {
     if (shown === 'loading') void open();
@@ -53,7 +58,7 @@ export function useOpened({ api, definition, formId, proposeLanguage }: OpenedOp
    * person returns to this draft.
    */
   const end = async (id: string, kind: EndReason) => {
-    const now = await openForm(api, id, () => undefined);
+    const now = await openForm({ api, definition, proposeLanguage: () => undefined }, id);
     drop(id);
     const isSame = typeof now === 'object' && 'kind' in now && now.kind === kind;
     if (latest.current === id) show(id, isSame ? now : { kind });
@@ -78,16 +83,24 @@ export function useOpened({ api, definition, formId, proposeLanguage }: OpenedOp
 
 const isDraft = (found: WithoutDraft | Draft): found is Draft => typeof found === 'object' && 'etag' in found;
 
+/** A form of another definition. The questions of this page's definition do not belong to its data. */
+interface Elsewhere {
+  definitionId: string;
+}
+
+const isElsewhere = (found: WithoutDraft | Draft | Elsewhere): found is Elsewhere =>
+  typeof found === 'object' && 'definitionId' in found;
+
 /** Reads the form if this browser may read it. Otherwise, returns the page to show instead. Never rejects. */
 async function openForm(
-  api: Api,
+  { api, definition, proposeLanguage }: Pick<OpenedOptions, 'api' | 'definition' | 'proposeLanguage'>,
   id: string,
-  proposeLanguage: (language: Language) => void,
-): Promise<WithoutDraft | Draft> {
+): Promise<WithoutDraft | Draft | Elsewhere> {
   // The end of a link may be lost, or a character after the link may have become a part of it.
   if (!isFormId(id)) return { kind: 'unknown' };
   try {
     const form = await api.status(id);
+    if (form.definitionId !== definition.id) return { definitionId: form.definitionId };
     if (form.language) proposeLanguage(form.language);
     return messageOf(form) ?? (form.readable ? await api.read(id) : 'code');
   } catch (cause) {

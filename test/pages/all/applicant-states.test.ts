@@ -503,6 +503,23 @@ describe('a form that cannot be filled in is explained', () => {
     await page.getByRole('link', { name: 'That was too often. Wait 2 minutes' }).waitFor();
   });
 
+  it('of another definition: the page opens the form with the questions of its own definition', async () => {
+    const script: ScriptedIntake = { definition: simple };
+    script.status = { ...inDraft.status, definitionId: 'other form' };
+    const { page } = await open(script, {}, '', (opened) =>
+      opened.route('**/definitions/other%20form', (route) => {
+        const body = JSON.stringify({ ...simple, id: 'other form', name: 'The other form' });
+        return route.fulfill({ contentType: 'application/json', body });
+      }),
+    );
+    await page.goto(`${app.url}/apply/demo/simple${asForm}&page=1`);
+    await page.reload();
+    await page.getByLabel('Your name').waitFor();
+    const { pathname, hash } = new URL(page.url());
+    expect([pathname, hash]).toEqual(['/apply/demo/other%20form', `${asForm}&page=1`]);
+    expect(await page.title()).toContain('The other form');
+  });
+
   it.each(['', '.', '>'])('with a link that lost its end or has %j after it', async (more) => {
     const id = more === '' ? scriptedForm.slice(0, -3) : scriptedForm + more;
     const { page } = await open({ definition: simple }, {}, `#form=${id}`);
