@@ -209,6 +209,15 @@ describe('answers that belong together', () => {
   });
 });
 
+it('a date that does not exist is shown in the summary as it was typed', async () => {
+  const dataSchema = { properties: { day: { type: 'string', format: 'date', title: 'Begins' } } };
+  const stored = { data: { day: '2026-02-30' }, files: {} };
+  const answers = { 'GET data': { status: 200, body: stored, headers: { ETag: '"1"' } } };
+  const definition = { ...simple, dataSchema };
+  const { page } = await open({ definition, answers, ...inDraft }, {}, `${asForm}&page=check`);
+  await expect.poll(() => page.locator('.answers dd').first().textContent()).toBe('2026-02-30');
+});
+
 it('a date with a time is shown in the summary as the person entered it', async () => {
   const dataSchema = { properties: { at: { type: 'string', format: 'date-time', title: 'Begins' } } };
   const { page } = await open({ definition: { ...simple, dataSchema } }, { timezoneId: 'America/Edmonton' });

@@ -73,7 +73,10 @@ function longMoment(text: string, locale: string): string {
   return Number.isNaN(moment.getTime()) ? text : moment.toLocaleString(locale, format);
 }
 
+/** Formats a date. Returns the text unchanged if it is not a real date, such as February 30. */
 function longDate(text: string, locale: string): string {
   const date = new Date(`${text}T12:00:00Z`);
-  return Number.isNaN(date.getTime()) ? text : date.toLocaleDateString(locale, { dateStyle: 'long', timeZone: 'UTC' });
+  // `Date` turns February 30 into March 2.
+  const isReal = !Number.isNaN(date.getTime()) && date.toISOString().startsWith(`${text}T`);
+  return isReal ? date.toLocaleDateString(locale, { dateStyle: 'long', timeZone: 'UTC' }) : text;
 }
