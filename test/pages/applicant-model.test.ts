@@ -7,7 +7,15 @@ import { addressOf, fragmentOf, hashOf, pathnameOf } from '../../web/apply/addre
 import { merge } from '../../web/apply/model/conflict.ts';
 import { defaultsOf, newItem } from '../../web/apply/model/defaults.ts';
 import { type Place, pagesOf } from '../../web/apply/model/elements.ts';
-import { mergedFiles, storedName, withFile, withoutFile, withoutItem } from '../../web/apply/model/files.ts';
+import { titleAt } from '../../web/apply/model/fields.ts';
+import {
+  mergedFiles,
+  storedName,
+  withFile,
+  withoutAnswer,
+  withoutFile,
+  withoutItem,
+} from '../../web/apply/model/files.ts';
 import {
   isObject,
   type JsonObject,
@@ -20,7 +28,7 @@ import {
 } from '../../web/apply/model/json.ts';
 import { messageFor } from '../../web/apply/model/messages.ts';
 import { numberOf } from '../../web/apply/model/numbers.ts';
-import { fieldsOf, findingsFor, visiblePages } from '../../web/apply/model/questions.ts';
+import { fieldAt, fieldsOf, findingsFor, hiddenAnswerAt, visiblePages } from '../../web/apply/model/questions.ts';
 import { choicesFrom, registerOf } from '../../web/apply/model/registers.ts';
 import { found } from '../../web/apply/model/search.ts';
 import { withTitles } from '../../web/apply/model/titles.ts';
@@ -250,6 +258,59 @@ describe('messages', () => {
   });
 });
 
+describe('an answer that is not valid and that no question shows', () => {
+  const rule = { effect: 'HIDE', condition: { scope: '#/properties/name', schema: { const: 'x' } } };
+  const text = { type: 'string' };
+  const person = object({ name: text, born: { ...text, title: 'Born on' } }, { required: ['born'] });
+  const schema = object({ name: text, note: text, person, people: { type: 'array', items: person } });
+  const detail = { type: 'VerticalLayout', elements: [control('name'), control('born', { rule })] };
+  const hidden = (path: string, data: object, elements: object[]) => {
+    const fields = fieldsFor(schema, { type: 'VerticalLayout', elements: [control('name'), ...elements] }, data);
+    return pointerOf(hiddenAnswerAt(pathOf(path), fields, data) ?? ['none']);
+  };
+
+  it('is found by the path of its fault', () => {
+    expect(hidden('/note', { note: 1 }, [])).toBe('/note');
+    expect(hidden('/person/name', { name: 'x', person: { name: 1 } }, [control('person', { rule })])).toBe(
+      '/person/name',
+    );
+    const people = control('people', { rule });
+    expect(hidden('/people/0', { name: 'x', people: [1] }, [people])).toBe('/people');
+    const shown = control('people', { options: { detail } });
+    const data = { people: [{ name: 'x', born: 1 }] };
+    expect(hidden('/people/0/born', data, [shown])).toBe('/people/0/born');
+  });
+
+  it('is the object around an answer that is missing', () => {
+    expect(hidden('/person/born', { name: 'x', person: { name: 'Bo' } }, [control('person', { rule })])).toBe(
+      '/person',
+    );
+  });
+
+  it('does not exist if a question shows the value, or if nothing could be removed', () => {
+    expect(hidden('', {}, [])).toBe('/none');
+    expect(hidden('/note', {}, [])).toBe('/none');
+    expect(hidden('/name', { name: 1 }, [])).toBe('/none');
+    const shown = control('person', { options: { detail } });
+    expect(hidden('/person/born', { person: { name: 'x' } }, [shown])).toBe('/none');
+  });
+
+  it('belongs to no visible question, also if it is in a section or list that is shown', () => {
+    const elements = [control('person', { options: { detail } }), control('people', { options: { detail } })];
+    const data = { person: { name: 'x', born: 1 }, people: [{ name: 'x', born: 1 }] };
+    const fields = fieldsFor(schema, { type: 'VerticalLayout', elements: [control('name'), ...elements] }, data);
+    for (const pointer of ['/person/born', '/people/0/born'])
+      expect(fieldAt(pathOf(pointer), fields), pointer).toBeUndefined();
+  });
+
+  it('has the title of its schema as its label', () => {
+    const labels = ['/person/born', '/people/0/born', '/person/oldName'].map((one) =>
+      titleAt(pathOf(one), placeOf(schema)),
+    );
+    expect(labels).toEqual(['Born on', 'Born on', 'Old name']);
+  });
+});
+
 describe('choices from a register', () => {
   const use = (register: object) => {
     const named = registerOf({ register: { urn: 'urn:x:/configuration/data-register/a b', ...register } });
@@ -349,6 +410,12 @@ describe('the files of a form', () => {
   it('keep the files of a question that takes several, under names of their own', () => {
     const added = withFile({ ...content, files }, ['plan'], { urn: 'u5', name: 'a', isMultiple: true });
     expect(added).toMatchObject({ data: { plan: 'u1;u5' }, files: { a: 'u1', 'a (2)': 'u5' } });
+  });
+
+  it('lose those of an answer that is removed', () => {
+    const content = { data: { a: { b: 'u1;u2' }, c: 'u3' }, files: { one: 'u1', two: 'u2', three: 'u3' } };
+    expect(withoutAnswer(content, ['a'])).toEqual({ data: { c: 'u3' }, files: { three: 'u3' } });
+    expect(withoutAnswer(content, ['a', 'b'])).toEqual({ data: { c: 'u3' }, files: { three: 'u3' } });
   });
 
   it('lose those of an item that is removed', () => {

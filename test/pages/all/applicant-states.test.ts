@@ -209,6 +209,86 @@ describe('answers that belong together', () => {
   });
 });
 
+describe('a hidden question with an answer that is not valid', () => {
+  const rule = { effect: 'SHOW', condition: { scope: '#/properties/hasDog', schema: { const: true } } };
+  const born = { type: 'string', format: 'date', title: 'Born on' };
+  const dog = { type: 'object', title: 'Dog', required: ['name'], properties: { name: { type: 'string' }, born } };
+  const control = (scope: string, more: object = {}) => ({ type: 'Control', scope: `#/properties/${scope}`, ...more });
+
+  /** Opens a form that hides `hidden` unless the person has a dog. The service refuses these pointers until removed. */
+  async function openHidden(hidden: object[], pointers: string[], properties: object) {
+    const script: ScriptedIntake = {
+      definition: {
+        ...simple,
+        dataSchema: { properties: { hasDog: { type: 'boolean', title: 'I have a dog' }, ...properties } },
+        uiSchema: { type: 'VerticalLayout', elements: [control('hasDog'), ...hidden] },
+      },
+    };
+    const errors = pointers.map((pointer) => ({ pointer, detail: 'must match' }));
+    script.answers = { 'POST submission': { status: 400, body: { type: 'urn:x:validation', errors } } };
+    const opened = await open(script, { bypassCSP: true });
+    await begin(opened.page);
+    await opened.page.getByLabel('I have a dog').check();
+    return { ...opened, script };
+  }
+
+  async function removeHidden(page: Page, script: ScriptedIntake, listed: string[]): Promise<void> {
+    await next(page);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.locator('.error-summary:focus').waitFor();
+    await expect.poll(() => page.locator('.error-summary a').allTextContents()).toEqual(listed);
+    expect(await faultsOf(page)).toEqual([]);
+    await page.locator('.error-summary a').first().click();
+    const button = page.getByRole('button', { name: 'Remove what the form does not ask any more' });
+    await button.and(page.locator(':focus')).waitFor();
+    script.answers = {};
+    await button.click();
+    await page.getByText('The answers are removed.').waitFor();
+    await expect.poll(() => page.locator('.error-summary').count()).toBe(0);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+  }
+  const textOf = (label: string) =>
+    `“${label}” is not complete or not right, but the form does not ask for it any more. Remove this answer`;
+
+  it('can be removed before the form is sent, and the other answers stay', async () => {
+    const { page, script } = await openHidden([control('born', { rule })], ['/data/born', '/data/born'], { born });
+    await page.getByLabel('Day').fill('12');
+    await page.getByLabel('I have a dog').uncheck();
+    await removeHidden(page, script, [textOf('Born on')]);
+    expect(script.saved).toEqual({ data: { hasDog: false }, files: {} });
+  });
+
+  it('may be a section of which a required answer is missing', async () => {
+    const controls = [control('dog/properties/name'), control('dog/properties/born')];
+    const group = { type: 'Group', rule, elements: controls };
+    const { page, script } = await openHidden([group], ['/data/dog/name'], { dog });
+    for (const [part, text] of [
+      ['Day', '1'],
+      ['Month', '2'],
+      ['Year', '2020'],
+    ] as const)
+      await page.getByLabel(part).fill(text);
+    await page.getByLabel('I have a dog').uncheck();
+    await removeHidden(page, script, [textOf('Dog')]);
+    expect(script.saved).toEqual({ data: { hasDog: false }, files: {} });
+  });
+
+  it('does not keep the person on its page if it is in a section that is shown', async () => {
+    const isYoung = { scope: '#/properties/isYoung', schema: { const: true } };
+    const ofYoung = control('born', { rule: { effect: 'SHOW', condition: isYoung } });
+    const detail = { type: 'VerticalLayout', elements: [control('isYoung'), ofYoung] };
+    const section = control('dog', { options: { detail } });
+    const schema = { type: 'object', properties: { isYoung: { type: 'boolean', title: 'It is young' }, born } };
+    const { page, script } = await openHidden([section], ['/data/dog/born'], { dog: schema });
+    await page.getByLabel('It is young').check();
+    await page.getByLabel('Day').fill('12');
+    await page.getByLabel('It is young').uncheck();
+    await removeHidden(page, script, [textOf('Born on')]);
+    expect(script.saved).toEqual({ data: { hasDog: true, dog: { isYoung: false } }, files: {} });
+  });
+});
+
 it('a date that does not exist is shown in the summary as it was typed', async () => {
   const dataSchema = { properties: { day: { type: 'string', format: 'date', title: 'Begins' } } };
   const stored = { data: { day: '2026-02-30' }, files: {} };

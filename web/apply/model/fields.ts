@@ -162,6 +162,12 @@ function requires(scope: unknown, place: Place): boolean {
   return Array.isArray(required) && required.includes(name);
 }
 
+/** Returns the label for a value that no visible question shows: the title of its schema, or a name from its path. */
+export function titleAt(path: Path, place: Place): string {
+  const scope = path.map((name) => (/^\d+$/.test(name) ? '/items' : `/properties/${name}`)).join('');
+  return textOf(placeAt(`#${scope}`, place)?.schema.title) ?? nameOf(path);
+}
+
 /** Derives a label from the last name of a path: `businessName` becomes `Business name`. */
 export function nameOf(path: Path): string {
   const words = (path.findLast((name) => !/^\d+$/.test(name)) ?? '')

@@ -53,6 +53,14 @@ export function withoutFile({ data, files }: FormContent, path: Path, urn: strin
   };
 }
 
+/** Removes an answer, and the files that it names. */
+export function withoutAnswer({ data, files }: FormContent, path: Path): FormContent {
+  return {
+    data: withAnswer(data, path, undefined),
+    files: without(files, textsIn(valueAt(data, path)).flatMap(urnsIn)),
+  };
+}
+
 /** Removes an item of a list, and the files of its questions. */
 export function withoutItem({ data, files }: FormContent, list: Path, index: number): FormContent {
   const items = valueAt(data, list);

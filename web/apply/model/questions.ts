@@ -54,18 +54,32 @@ export interface PlacedFinding {
 
 /**
  * Returns the field with exactly this path. If there is none, returns the first field below the path. If there is none
- * either, returns the innermost field that contains the path. The form as a whole (an empty path) has no field.
+ * either, returns the field whose answer contains the path, such as a list of choices. Returns undefined if no visible
+ * question shows the value, and for the form as a whole (an empty path).
  */
 export function fieldAt(path: Path, fields: readonly Field[]): Field | undefined {
   if (path.length === 0) return undefined;
   return (
     fields.find((field) => isLeaf(field) && pointerOf(field.path) === pointerOf(path)) ??
     fields.find((field) => isLeaf(field) && startsWith(field.path, path)) ??
-    fields.findLast((field) => startsWith(path, field.path))
+    // The fields inside an object or a list show its values. A value that none of them shows is hidden.
+    fields.findLast((field) => isLeaf(field) && field.kind !== 'list' && startsWith(path, field.path))
   );
 }
 
 const isLeaf = ({ kind }: Field) => kind !== 'object';
+
+/**
+ * Returns the path of the answer to remove if a value at `path` is invalid or missing and no visible question shows it:
+ * the value itself or, if it is missing, the object around it. Returns undefined if no such answer exists.
+ */
+export function hiddenAnswerAt(path: Path, fields: readonly Field[], data: unknown): Path | undefined {
+  if (path.length === 0 || fieldAt(path, fields)) return undefined;
+  const around = path.slice(0, -1);
+  // The items of a list are numbered, so an item cannot be removed alone.
+  const isAnswer = valueAt(data, path) !== undefined && isObject(valueAt(data, around));
+  return isAnswer ? path : hiddenAnswerAt(around, fields, data);
+}
 
 /** Finds the faults of form data, at most one for each field, in the order of the fields. */
 export function findingsFor(data: unknown, fields: readonly Field[], validator: Validator): PlacedFinding[] {

@@ -77,6 +77,8 @@ export const english = {
     sending: 'Sending the form…',
     final: 'You cannot change your answers after you have sent the form.',
     noPages: 'There are no questions for you to answer here. You can send the form as it is.',
+    removeHidden: 'Remove what the form does not ask any more',
+    removed: 'The answers are removed. Send the form again.',
     changed: 'Some answers were changed in another window. Check your answers, then send the form again.',
   },
   receipt: {
@@ -207,6 +209,8 @@ export const english = {
     twice: (label: string) => `“${label}” has the same answer twice`,
     unexpected: (label: string) => `“${label}” is not expected here`,
     other: (label: string) => `Check your answer for “${label}”`,
+    hidden: (label: string) =>
+      `“${label}” is not complete or not right, but the form does not ask for it any more. Remove this answer`,
     form: 'An answer is missing, or some answers do not go together. Check your answers',
   },
 };

@@ -4,25 +4,21 @@ import { ErrorSummary, focusOn, type SummaryItem } from '../../shared/error-summ
 import { ApiProblem, endOf, type Submission } from '../api.ts';
 import { idOf } from '../form-context.ts';
 import type { Field } from '../model/fields.ts';
-import { nameOf } from '../model/fields.ts';
-import { pathOf, pointerOf } from '../model/json.ts';
-import { messageFor } from '../model/messages.ts';
-import { fieldAt, fieldsOf, findingsFor, itemsOf } from '../model/questions.ts';
-import { summarized, titled, withTitles } from '../model/titles.ts';
-import type { Finding } from '../model/validator.ts';
+import { pointerOf } from '../model/json.ts';
+import { fieldsOf, findingsFor, itemsOf } from '../model/questions.ts';
+import { summarized, withTitles } from '../model/titles.ts';
 import { newId } from '../new-id.ts';
 import type { EndReason } from '../saving/saver.ts';
-import type { Upload } from '../saving/uploads.ts';
-import type { Message, Texts } from '../texts/texts.ts';
 import { useIsShown } from '../use-is-shown.ts';
 import { Answers } from './answers.tsx';
 import { Page } from './frame.tsx';
+import { HiddenAnswers } from './hidden-answers.tsx';
 import { LeaveButtons } from './leave-buttons.tsx';
 import { problemText } from './problem-text.ts';
 import { SaveStateNote } from './save-state.tsx';
 import type { SharedProps } from './shared-props.ts';
 import { Steps, titleOf } from './steps.tsx';
-import { uploadNoteId } from './upload-note.tsx';
+import { ofFinding, ofTheService, ofUpload, type Problem } from './submission-problems.ts';
 
 interface CheckProps extends SharedProps {
   /** All fields, without the numbers of items in their labels. */
@@ -32,17 +28,10 @@ interface CheckProps extends SharedProps {
   onLeft(): void;
 }
 
-interface Problem {
-  text: Message;
-  field?: Field | undefined;
-  /** Id of the element that the problem is about, if it is not about a field. */
-  target?: string;
-}
-
 export function CheckPage(props: CheckProps) {
   const { frame, form, draft, pages, place, go, announcement } = props;
   const { texts, data } = form;
-  const { problems, attempt, isBusy, submit } = useSubmission(props);
+  const { problems, attempt, isBusy, submit, ...hidden } = useSubmission(props);
   const open = (field: Field) => {
     const at = pages.findIndex((page) =>
       fieldsOf(page.elements, place, data).some(({ path }) => isSame(path, field.path)),
@@ -72,6 +61,7 @@ export function CheckPage(props: CheckProps) {
     >
       <Steps pages={pages} current="check" go={go} texts={texts} />
       <ErrorSummary title={texts.problem} attempt={attempt} items={items} />
+      <HiddenAnswers paths={problems.flatMap((one) => (one.hidden ? [one.hidden] : []))} {...hidden} />
       {pages.map((page, index) => (
         <section key={titleOf(page, index + 1, texts)}>
           <h2>{titleOf(page, index + 1, texts)}</h2>
@@ -107,15 +97,12 @@ function useSubmission(props: CheckProps) {
   const [problems, setProblems] = useState<readonly Problem[]>([]);
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
+  const [isRemoved, setRemoved] = useState(false);
   /**
    * The idempotency key. It changes only after the service has rejected a submission, so that a retry after a lost
    * response gets the same receipt.
    */
   const key = useRef(newId());
-  const textOf =
-    (finding: Finding, field: Field | undefined): Message =>
-    (texts) =>
-      messageFor(finding, field && titled(field, fields, texts), texts);
   const fail = (found: readonly Problem[]) => {
     setProblems(found);
     setAttempt((last) => last + 1);
@@ -123,11 +110,12 @@ function useSubmission(props: CheckProps) {
   const isShown = useIsShown();
   const send = async () => {
     setProblems([]);
+    setRemoved(false);
     const { uploads, saver } = draft.work;
     if (!(await uploads.settled())) return fail(uploads.failed.map(ofUpload));
     // A finding about a question that is not shown is left to the service.
     const found = findingsFor(draft.work.content.data, fields, validator).flatMap(({ finding, field }) =>
-      field || finding.path.length === 0 ? [{ field, text: textOf(finding, field) }] : [],
+      field || finding.path.length === 0 ? [ofFinding(finding, field, fields)] : [],
     );
     if (found.length > 0) return fail(found);
     if (!(await saver.flush()))
@@ -153,20 +141,12 @@ function useSubmission(props: CheckProps) {
       fail([{ text: ({ check }) => check.changed }]);
       draft.work.takeChanges();
     } else if (end) props.onEnd(end);
-    else if (status === 400 && errors.length > 0) fail(errors.map((error) => ofTheService(error.pointer)));
+    else if (status === 400 && errors.length > 0) fail(ofTheService(errors, props));
     else fail([{ text: (texts) => problemText(cause, texts, texts.code.tooMany) }]);
   };
-  const ofUpload = ({ file, failure = 'failed' }: Upload): Problem => ({
-    text: ({ files }) => files[failure](file.name),
-    target: uploadNoteId,
-  });
-  /** The service's own wording is meant for developers, so people see a different text. */
-  const ofTheService = (pointer: string): Problem => {
-    // The pointers of the service begin with /data.
-    const path = pathOf(pointer).slice(1);
-    const field = fieldAt(path, fields);
-    const labelIn = (texts: Texts) => (field ? titled(field, fields, texts).label : nameOf(path));
-    return { field, text: (texts) => (path.length === 0 ? texts.errors.form : texts.errors.other(labelIn(texts))) };
+  const onRemoved = () => {
+    setProblems(problems.filter(({ hidden }) => !hidden));
+    setRemoved(true);
   };
-  return { problems, attempt, isBusy, submit };
+  return { problems, attempt, isBusy, submit, isRemoved, onRemoved };
 }
