@@ -32,9 +32,12 @@ export class ApiProblem extends Error {
     this.date = date;
   }
 
-  /** True if the same request may succeed later. */
+  /**
+   * True if the same request may succeed later: there was no response, the request arrived too slowly (408), the server
+   * wants it on another connection (421) or later (425, 429), or the service failed.
+   */
   get isTemporary(): boolean {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
+    return [0, 408, 421, 425, 429].includes(this.status) || this.status >= 500;
   }
 }
 
