@@ -19,6 +19,7 @@ async function outcomeOf(status: number, slug?: string): Promise<string> {
 it.each([
   [408, 'request-timeout'],
   [408, undefined],
+  [404, undefined],
   [421, undefined],
   [425, undefined],
   [429, 'too-many-requests'],

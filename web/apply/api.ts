@@ -37,7 +37,12 @@ export class ApiProblem extends Error {
    * wants it on another connection (421) or later (425, 429), or the service failed.
    */
   get isTemporary(): boolean {
-    return [0, 408, 421, 425, 429].includes(this.status) || this.status >= 500;
+    return [0, 408, 421, 425, 429].includes(this.status) || this.status >= 500 || this.isUnrouted;
+  }
+
+  /** True if a proxy did not find the service. The 404 of the service itself has a problem type. */
+  get isUnrouted(): boolean {
+    return this.status === 404 && this.type === '';
   }
 }
 
@@ -142,8 +147,8 @@ async function outcomeOf(request: Promise<Response>): Promise<Outcome> {
 }
 
 /** Returns why the form can no longer be filled in; undefined if the request failed for another reason. */
-export function endOf({ status, type }: ApiProblem): EndReason | undefined {
-  if (status === 404 || status === 410) return 'gone';
+export function endOf({ status, type, isUnrouted }: ApiProblem): EndReason | undefined {
+  if (status === 410 || (status === 404 && !isUnrouted)) return 'gone';
   if (status !== 409) return undefined;
   return type === 'form-locked' ? 'locked' : type === 'form-not-draft' ? 'submitted' : undefined;
 }

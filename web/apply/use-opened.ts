@@ -3,7 +3,7 @@
 // were typed.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { isFormId } from './address.ts';
-import { type Api, ApiProblem, type Definition, type Draft, type FormStatus } from './api.ts';
+import { type Api, ApiProblem, type Definition, type Draft, endOf, type FormStatus } from './api.ts';
 import { defaultsOf } from './model/defaults.ts';
 import { isEqual } from './model/json.ts';
 import { DraftWork } from './saving/draft-work.ts';
@@ -106,7 +106,7 @@ async function openForm(
   } catch (cause) {
     if (!(cause instanceof ApiProblem)) return { kind: 'failed' };
     if (cause.status === 401) return 'code';
-    return { kind: cause.status === 410 || cause.status === 404 ? 'gone' : 'failed' };
+    return { kind: endOf(cause) === 'gone' ? 'gone' : 'failed' };
   }
 }
 
