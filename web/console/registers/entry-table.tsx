@@ -12,6 +12,8 @@ const defaultKey = 'value';
 
 interface Props {
   register: Register;
+  /** True while the register is loaded again. Until then, the entries may be those before the last change. */
+  isLoading: boolean;
   /** Called with the text to announce after a change. */
   onChanged(text: string): void;
 }
@@ -19,7 +21,7 @@ interface Props {
 /** The entry that is being edited, or `new` while an entry is being added. */
 type Edited = { entry: Entry } | 'new' | undefined;
 
-export function EntryTable({ register, onChanged }: Props) {
+export function EntryTable({ register, isLoading, onChanged }: Props) {
   const [search, setSearch] = useState('');
   const [start, setStart] = useState(0);
   const [edited, setEdited] = useState<Edited>();
@@ -53,7 +55,7 @@ export function EntryTable({ register, onChanged }: Props) {
       </div>
       <p role="status">{countText(found.length, register.entries.length)}</p>
       {edited === undefined ? (
-        <button type="button" class="button quiet" onClick={() => setEdited('new')}>
+        <button type="button" class="button quiet" disabled={isLoading} onClick={() => setEdited('new')}>
           Add an entry
         </button>
       ) : (
@@ -72,6 +74,7 @@ export function EntryTable({ register, onChanged }: Props) {
         entries={found.slice(from, from + pageSize)}
         columns={columns}
         keyField={keyField}
+        isLoading={isLoading}
         onEdit={(entry) => setEdited({ entry })}
       />
       <Pages from={from} total={found.length} onMove={setStart} />
@@ -83,10 +86,11 @@ interface RowsProps {
   entries: readonly Entry[];
   columns: readonly string[];
   keyField: string;
+  isLoading: boolean;
   onEdit(entry: Entry): void;
 }
 
-function Rows({ entries, columns, keyField, onEdit }: RowsProps) {
+function Rows({ entries, columns, keyField, isLoading, onEdit }: RowsProps) {
   const names = columns.length === 0 ? ['Entry'] : columns;
   return (
     <Table
@@ -99,17 +103,17 @@ function Rows({ entries, columns, keyField, onEdit }: RowsProps) {
         const cells = typeof entry === 'string' ? [entry] : columns.map((name) => cellText(entry[name]));
         return {
           key: `${index} ${key}`,
-          cells: [...cells, <Edit key="edit" name={key} onEdit={() => onEdit(entry)} />],
+          cells: [...cells, <Edit key="edit" name={key} isLoading={isLoading} onEdit={() => onEdit(entry)} />],
         };
       })}
     />
   );
 }
 
-function Edit({ name, onEdit }: { name: string | undefined; onEdit(): void }) {
+function Edit({ name, isLoading, onEdit }: { name: string | undefined; isLoading: boolean; onEdit(): void }) {
   if (name === undefined || name === '') return <>No key</>;
   return (
-    <button type="button" class="link" onClick={onEdit}>
+    <button type="button" class="link" disabled={isLoading} onClick={onEdit}>
       Edit<span class="hidden"> {name}</span>
     </button>
   );

@@ -31,7 +31,7 @@ export function RegisterPage({ name }: { name: string }) {
         {(register) => (
           <>
             {register.description && <p>{register.description}</p>}
-            <EntryTable register={register} onChanged={changed} />
+            <EntryTable register={register} isLoading={load.isLoading} onChanged={changed} />
             <Curl request={registerRequest(name)} label="This register as a curl command" />
             <ImportCsv register={register} onChanged={changed} />
             <RegisterRevisions name={name} version={version} onChanged={changed} />
