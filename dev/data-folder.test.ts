@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { UsageError } from '../src/service/operations/command-line.ts';
 import { openDataFolder } from './data-folder.ts';
-import { UsageError } from './options.ts';
 
 let directory: string;
 beforeEach(async () => {

@@ -2,8 +2,9 @@
 import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { UsageError } from '../src/service/operations/command-line.ts';
 import { scrapeTargetsFile } from './monitoring/scrape-targets.ts';
-import { type StartOptions, UsageError } from './options.ts';
+import type { StartOptions } from './options.ts';
 import { removePostgres } from './postgres/postgres.ts';
 import { openSecrets, type Secrets } from './secrets.ts';
 

@@ -1,9 +1,11 @@
 // `npm run demo`: completes and submits a draft and signs a person in, against a running `npm start`. Exits with 1 at
 // the first unexpected response.
+
+import { UsageError } from '../src/service/operations/command-line.ts';
 import { runConsoleDemo } from './demo/console-steps.ts';
 import { createConversation, Surprise } from './demo/conversation.ts';
 import { runDemo } from './demo/steps.ts';
-import { parseFlags, parsePort, UsageError } from './options.ts';
+import { parseFlags, parsePort } from './options.ts';
 
 const help = `Creates a draft of the form business-licence for an applicant without an account, sends a code, takes it from the
 mailbox, reads the draft with it, completes the form and submits it. Then registers the frontend demo-console, signs

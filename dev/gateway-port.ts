@@ -1,6 +1,7 @@
 // Opens the port of the gateway. If the port is in use, the error says how to choose another port.
+
+import { UsageError } from '../src/service/operations/command-line.ts';
 import { type Listening, listen } from './listen.ts';
-import { UsageError } from './options.ts';
 
 /**
  * Listens on the gateway's port. `npm start` calls this function before it writes any data, so that it changes nothing

@@ -1,5 +1,6 @@
 // `npm start`: runs all of Formgate on this machine until a signal comes. Exits with 1 if a component cannot continue.
-import { parseStartOptions, UsageError } from './options.ts';
+import { UsageError } from '../src/service/operations/command-line.ts';
+import { parseStartOptions } from './options.ts';
 import { describeStart, startHelp } from './report.ts';
 import { createFormgate } from './start.ts';
 import { StoppedError } from './stop-stack.ts';

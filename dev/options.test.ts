@@ -1,6 +1,7 @@
 // Tests the command line and the environment of `npm start` and `npm run demo`.
 import { expect, it } from 'vitest';
-import { demoCommand, parseStartOptions, UsageError } from './options.ts';
+import { UsageError } from '../src/service/operations/command-line.ts';
+import { demoCommand, parseStartOptions } from './options.ts';
 
 it('by default, the port is 8080 and the data is stored in .formgate in the project', () => {
   const options = parseStartOptions([], {});

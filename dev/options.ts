@@ -1,6 +1,6 @@
 // Options of `npm start` and `npm run demo`, from arguments and environment. Unknown arguments are rejected.
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { parseCommandLine, UsageError } from '../src/service/operations/command-line.ts';
 
 export interface StartOptions {
   port: number;
@@ -12,9 +12,6 @@ export interface StartOptions {
   /** URL of the Redis for the sessions. Without this URL, the token handler keeps the sessions in memory. */
   redisUrl?: string;
 }
-
-/** Thrown for a mistake in the command line or environment. The message is printed on one line, without a stack. */
-export class UsageError extends Error {}
 
 const project = join(import.meta.dirname, '..');
 const defaultPort = '8080';
@@ -32,12 +29,8 @@ export function parseStartOptions(args: string[], env: NodeJS.ProcessEnv): Start
 }
 
 export function parseFlags(args: string[], names: string[]): Record<string, boolean | undefined> {
-  try {
-    const options = Object.fromEntries(names.map((name) => [name, { type: 'boolean' as const }]));
-    return parseArgs({ args, options, strict: true }).values;
-  } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Invalid arguments'}. See --help.`);
-  }
+  const options = Object.fromEntries(names.map((name) => [name, { type: 'boolean' as const }]));
+  return parseCommandLine({ args, options }).values;
 }
 
 export function parsePort(env: NodeJS.ProcessEnv): number {

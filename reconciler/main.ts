@@ -1,4 +1,5 @@
 // The entry point of the reconciler. Performs one run, prints its summary, and exits with its exit code.
+import { readArguments } from '../src/service/operations/command-line.ts';
 import { parseSettings } from '../src/service/operations/config.ts';
 import { createLogger } from '../src/service/operations/log.ts';
 import { runMain } from '../src/service/operations/run-main.ts';
@@ -6,24 +7,14 @@ import { warnOfVariables } from '../src/service/operations/variable-warnings.ts'
 import { startTracing } from '../src/service/tracing/start-tracing.ts';
 import { runIn, startRoot } from '../src/service/tracing/tracing.ts';
 import { settings } from './config.ts';
-import { help, parseRunArguments, type RunArguments, UsageError } from './options.ts';
+import { help, parseRunArguments } from './options.ts';
 import { reconcile } from './start.ts';
 import { exitCodeOf, summarise } from './summary.ts';
 
 const name = 'reconciler';
 
-function readArguments(): RunArguments {
-  try {
-    return parseRunArguments(process.argv.slice(2));
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    console.error(error.message);
-    process.exit(2);
-  }
-}
-
 await runMain(name, async (takeSignals) => {
-  const args = readArguments();
+  const args = readArguments(parseRunArguments);
   if (args.help) return console.log(help);
   const config = parseSettings(settings);
   const isTerminal = process.stdout.isTTY && process.stderr.isTTY;

@@ -1,5 +1,5 @@
 // The command-line arguments of `npm run reconcile`.
-import { parseArgs } from 'node:util';
+import { parseCommandLine, UsageError } from '../src/service/operations/command-line.ts';
 
 export interface RunArguments {
   /** The only step to perform: `expire` (drafts) or `clients` (core clients). Undefined for both steps. */
@@ -9,9 +9,6 @@ export interface RunArguments {
   acceptQuarantine: boolean;
   help: boolean;
 }
-
-/** Thrown for invalid arguments. The message is printed as one line, without a stack trace. */
-export class UsageError extends Error {}
 
 export const help = `Makes one pass: sends warnings about unused drafts, locks and deletes them, purges outdated rows, and syncs core clients
 with their resources. Does nothing while another run is active.
@@ -51,9 +48,5 @@ function parse(args: string[]) {
     'accept-quarantine': flag,
     help: flag,
   } as const;
-  try {
-    return parseArgs({ args, options, strict: true }).values;
-  } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
-  }
+  return parseCommandLine({ args, options }).values;
 }

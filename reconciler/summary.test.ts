@@ -1,7 +1,8 @@
 // Tests the arguments, the progress and the summary of a run of the reconciler.
 import { describe, expect, it } from 'vitest';
+import { UsageError } from '../src/service/operations/command-line.ts';
 import { captureLog } from '../test/support/captured-log.ts';
-import { help, parseRunArguments, UsageError } from './options.ts';
+import { help, parseRunArguments } from './options.ts';
 import { createProgress, describePace, paceOf } from './progress.ts';
 import type { RunResult } from './run.ts';
 import { exitCodeOf, summarise } from './summary.ts';

@@ -1,13 +1,13 @@
 // Runs a command of the image on the database of one service: parses the command's arguments, opens the database, and
 // closes it afterwards.
 import type pg from 'pg';
+import { readArguments } from '../service/operations/command-line.ts';
 import { parseConfig } from '../service/operations/config.ts';
 import { createLogger, type Logger } from '../service/operations/log.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { runMain } from '../service/operations/run-main.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { configSchema } from './migrate/migrate.ts';
-import { readArguments } from './usage-error.ts';
 
 type Command = { action: string };
 

@@ -1,7 +1,7 @@
 // Parses the arguments of the command `config`.
-import { parseArgs } from 'node:util';
+
+import { parseCommandLine, UsageError } from '../../service/operations/command-line.ts';
 import { parseDuration } from '../../service/operations/duration.ts';
-import { UsageError } from '../usage-error.ts';
 
 export const processNames = ['forms', 'token-handler', 'platform-server', 'reconciler'] as const;
 export type ProcessName = (typeof processNames)[number];
@@ -68,9 +68,5 @@ function parse(args: string[]) {
     json: { type: 'boolean' },
     help: { type: 'boolean' },
   } as const;
-  try {
-    return parseArgs({ args, options, strict: true }).values;
-  } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
-  }
+  return parseCommandLine({ args, options }).values;
 }

@@ -1,6 +1,7 @@
 // The command `config`. It checks the configuration of processes without starting them.
+
+import { readArguments } from '../../service/operations/command-line.ts';
 import { endOnSignals } from '../../service/operations/end-on-signals.ts';
-import { readArguments } from '../usage-error.ts';
 import { help, parseCheckArguments } from './arguments.ts';
 import { checkConfiguration } from './check.ts';
 import { exitCodeOf, printJson, printText } from './finding.ts';

@@ -1,6 +1,5 @@
 // Parses the arguments of the command `erasures`.
-import { parseArgs } from 'node:util';
-import { UsageError } from '../usage-error.ts';
+import { parseCommandLine, UsageError } from '../../service/operations/command-line.ts';
 
 export type ErasuresCommand = { action: 'export'; since: Date } | { action: 'apply' | 'apply-platform' | 'help' };
 
@@ -37,9 +36,5 @@ export function parseErasuresArguments(args: string[]): ErasuresCommand {
 
 function parse(args: string[]) {
   const options = { since: { type: 'string' }, help: { type: 'boolean' } } as const;
-  try {
-    return parseArgs({ args, options, allowPositionals: true, strict: true });
-  } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
-  }
+  return parseCommandLine({ args, options, allowPositionals: true });
 }

@@ -7,8 +7,8 @@ import { refuseOutboxRows } from '../../../test/support/poison.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
 import { createFormStore } from '../../forms/forms/store.ts';
+import { UsageError } from '../../service/operations/command-line.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
-import { UsageError } from '../usage-error.ts';
 import { parseErasuresArguments } from './arguments.ts';
 import { runErasures } from './erasures.ts';
 

@@ -1,7 +1,7 @@
 // Parses the arguments of the command `keycloak-setup`.
-import { parseArgs } from 'node:util';
+
+import { parseCommandLine, UsageError } from '../../service/operations/command-line.ts';
 import { withoutTrailingSlashes } from '../../service/url-text.ts';
-import { UsageError } from '../usage-error.ts';
 
 export interface SetupCommand {
   /** Keycloak's base URL, without `/realms` and without a final slash. */
@@ -83,9 +83,5 @@ function parse(args: string[]) {
     tenant: { type: 'string', multiple: true },
     help: { type: 'boolean' },
   } as const;
-  try {
-    return parseArgs({ args, options, strict: true }).values;
-  } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
-  }
+  return parseCommandLine({ args, options }).values;
 }

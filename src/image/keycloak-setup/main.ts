@@ -1,9 +1,9 @@
 // The command `keycloak-setup`. It creates the realms, clients and roles that Formgate needs in Keycloak, and writes
 // the clients' secrets, the passwords and the registration tokens to a file.
 import { z } from 'zod';
+import { UsageError } from '../../service/operations/command-line.ts';
 import { ConfigError, parseConfig, secret } from '../../service/operations/config.ts';
 import { endOnSignals } from '../../service/operations/end-on-signals.ts';
-import { UsageError } from '../usage-error.ts';
 import { createAdminApi, SetupError } from './admin-api.ts';
 import { help, parseSetupArguments } from './arguments.ts';
 import { createSecretFile } from './secret-file.ts';

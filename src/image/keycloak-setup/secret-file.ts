@@ -1,7 +1,7 @@
 // The file to which the setup writes the secrets, as a Kubernetes Secret. The file is created before Keycloak is
 // changed, and written after each secret, so that no password is lost if the command fails or is interrupted.
 import { rmSync, writeFileSync } from 'node:fs';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../../service/operations/command-line.ts';
 
 export interface SecretFile {
   keep(name: string, value: string): void;

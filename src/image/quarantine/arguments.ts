@@ -1,7 +1,7 @@
 // Parses the arguments of the command `quarantine`.
-import { parseArgs } from 'node:util';
+
+import { parseCommandLine, UsageError } from '../../service/operations/command-line.ts';
 import type { ReleaseChoice } from '../../service/quarantine/quarantine-store.ts';
-import { UsageError } from '../usage-error.ts';
 
 export type QuarantineCommand =
   | { action: 'list'; kind: string | undefined; json: boolean }
@@ -41,9 +41,5 @@ export function parseQuarantineArguments(args: string[]): QuarantineCommand {
 function parse(args: string[]) {
   const flag = { type: 'boolean' } as const;
   const options = { kind: { type: 'string' }, json: flag, all: flag, help: flag } as const;
-  try {
-    return parseArgs({ args, options, allowPositionals: true, strict: true });
-  } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
-  }
+  return parseCommandLine({ args, options, allowPositionals: true });
 }

@@ -4,9 +4,9 @@ import pg from 'pg';
 import { afterEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
+import { UsageError } from '../../service/operations/command-line.ts';
 import { putInQuarantine } from '../../service/quarantine/quarantine-store.ts';
 import { migrateDatabase } from '../migrate/migrate.ts';
-import { UsageError } from '../usage-error.ts';
 import { parseQuarantineArguments } from './arguments.ts';
 import { runQuarantine } from './quarantine.ts';
 
