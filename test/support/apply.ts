@@ -41,11 +41,12 @@ export interface TestApply {
   close(): Promise<void>;
 }
 
+export const applyKeyRing = `tests:${Buffer.alloc(32, 7).toString('base64')}`;
 /** The settings that switch the intake application on. */
 export const applySettings = {
   APPLY_CLIENT_ID: applyClientId,
   APPLY_CLIENT_SECRET: testServiceSecret(applyClientId),
-  APPLY_KEY_RING: `tests:${Buffer.alloc(32, 7).toString('base64')}`,
+  APPLY_KEY_RING: applyKeyRing,
 };
 const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
 

@@ -153,7 +153,7 @@ export function presentNoticeProblem(
 ): ProblemContent | undefined {
   if (!response.locals.route?.startsWith(noticePath)) return undefined;
   const language = pageLanguage(request, response.locals.linkLanguage);
-  const name = problem.members.expired ? 'expired' : (namesBySlug[problem.slug] ?? 'unavailable');
+  const name = namesBySlug[problem.slug] ?? 'unavailable';
   const content = { ...messagePage(noticeTexts[language].problems[name]), isError: true };
   return { contentType: 'text/html; charset=utf-8', body: noticePage(request, language, content), headers };
 }

@@ -25,7 +25,7 @@ const retryAfter = { 'Retry-After': 'Seconds' };
 const answers = {
   200: page('A page'),
   400: page('The link is not valid'),
-  410: page('The link has expired, or the form was deleted'),
+  410: page('The form was deleted'),
   429: page('Too many requests from this address', retryAfter),
   500: page('An unexpected failure'),
 };
@@ -105,10 +105,10 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
 
 /**
  * Reads the signed link in the query, and stores its language for error pages. Throws Problem `invalid-request` if the
- * link is invalid, and `gone` if it has expired.
+ * link is invalid. A link works as long as its form exists: a person who keeps a draft may delete it later.
  */
 function readLink(
-  { links, clock }: ApplyRoutesOptions,
+  { links }: ApplyRoutesOptions,
   purpose: LinkPurpose,
   input: { params: { formId: string }; query: { link: string } },
   response: Response,
@@ -117,7 +117,6 @@ function readLink(
   const facts = links.read(purpose, formId, input.query.link);
   if (!facts) throw invalidRequest([{ pointer: '/query/link', detail: 'is not a link of this form' }]);
   response.locals.linkLanguage = facts.language;
-  if (facts.expires <= clock()) throw new Problem('gone', 'The link has expired.', { members: { expired: true } });
   return {
     form: { formId, tenantId: facts.tenantId, hasLink: true, context: response },
     language: pageLanguage(response.req, facts.language),

@@ -22,7 +22,7 @@ export interface NoticeTexts {
   otherLanguage: string;
   /** A prefix of the title of a page that reports an error. */
   error: string;
-  problems: Record<'invalid' | 'expired' | 'locked' | 'submitted' | 'gone' | 'held' | 'busy' | 'unavailable', Message>;
+  problems: Record<'invalid' | 'locked' | 'submitted' | 'gone' | 'held' | 'busy' | 'unavailable', Message>;
 }
 
 export const noticeTexts: Record<Language, NoticeTexts> = {
@@ -59,10 +59,6 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       invalid: {
         title: 'This link does not work',
         text: 'Part of the address may be missing. Open the link in the mail again.',
-      },
-      expired: {
-        title: 'This link is too old',
-        text: 'The draft has probably been deleted since. You can start again.',
       },
       locked: {
         title: 'Your draft is locked',
@@ -117,10 +113,6 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       invalid: {
         title: 'Ce lien ne fonctionne pas',
         text: 'Il manque peut-être une partie de l’adresse. Ouvrez de nouveau le lien du courriel.',
-      },
-      expired: {
-        title: 'Ce lien est trop ancien',
-        text: 'Le brouillon n’existe sans doute plus. Vous pouvez en commencer un autre.',
       },
       locked: {
         title: 'Votre brouillon est verrouillé',

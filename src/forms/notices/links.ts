@@ -1,6 +1,6 @@
 // Creates and reads the links of the warning mail. One link keeps the draft; the other deletes it. Each link is signed
-// for one form, one purpose and one expiry time. It contains no form data. Anyone who has the link can keep the draft,
-// but needs a code to delete it.
+// for one form and one purpose, and works as long as the form exists. It contains no form data. Anyone who has the link
+// can keep the draft, but needs a code to delete it.
 
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { isSameText } from '../../service/same-text.ts';
@@ -12,17 +12,17 @@ export type LinkPurpose = (typeof linkPurposes)[number];
 export interface LinkFacts {
   tenantId: string;
   language: Language;
-  /** The time at which the link expires: when the form is due to be deleted. */
+}
+
+export interface NewLinkFacts extends LinkFacts {
+  /** When the form is due to be deleted. Pods of version 0.2.0 refuse the link after this time. */
   expires: Date;
 }
 
 export interface NoticeLinks {
   /** Returns a URL such as `https://forms.example.org/apply/forms/<id>/keep?link=…`. */
-  urlOf(purpose: LinkPurpose, formId: string, facts: LinkFacts): string;
-  /**
-   * Returns the facts in a link; undefined if the link was not made for this form and purpose. Also returns the facts
-   * of an expired link.
-   */
+  urlOf(purpose: LinkPurpose, formId: string, facts: NewLinkFacts): string;
+  /** Returns the facts in a link; undefined if the link was not made for this form and purpose. */
   read(purpose: LinkPurpose, formId: string, link: string): LinkFacts | undefined;
 }
 
@@ -49,8 +49,8 @@ export function createNoticeLinks({
       const [facts = '', given = '', more] = link.length > longestLink ? [] : link.split('.');
       if (more !== undefined || given === '') return undefined;
       if (!signatures(purpose, formId, facts).some((signature) => isSameText(signature, given))) return undefined;
-      const [seconds, language, tenantId = ''] = Buffer.from(facts, 'base64url').toString().split(' ');
-      return { tenantId, language: language === 'fr' ? 'fr' : 'en', expires: new Date(Number(seconds) * 1_000) };
+      const [, language, tenantId = ''] = Buffer.from(facts, 'base64url').toString().split(' ');
+      return { tenantId, language: language === 'fr' ? 'fr' : 'en' };
     },
   };
 }
