@@ -41,8 +41,12 @@ export async function readBodyBytes(
 /** Maximum size in bytes of a body that is certainly small. */
 export const smallBody = 16_384;
 
-/** True if the body is large, or if its size is unknown because the body is chunked or compressed. */
-export function mayBeLarge({ headers }: IncomingMessage): boolean {
+/**
+ * True if the body is large, or if its size is unknown because the body is chunked or compressed. `limit` is the
+ * maximum size that the reader of the body accepts.
+ */
+export function mayBeLarge({ headers }: IncomingMessage, limit = Number.POSITIVE_INFINITY): boolean {
+  if (limit <= smallBody) return false;
   if (headers['transfer-encoding'] !== undefined || headers['content-encoding'] !== undefined) return true;
   return Number(headers['content-length'] ?? 0) > smallBody;
 }

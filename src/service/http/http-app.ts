@@ -190,7 +190,7 @@ function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies):
     beginAudit(item.audit, locals);
     for (const guard of item.guards) await guard.check(request, response);
     bodies.unread.refuse(request, response);
-    const isLarge = item.body !== undefined && mayBeLarge(request);
+    const isLarge = item.body !== undefined && mayBeLarge(request, item.bodyLimit);
     const slot = isLarge ? await bodies.admit(request, response) : undefined;
     try {
       await respond(item, request, response, () => readBody(request, slot?.rate));

@@ -43,8 +43,9 @@ beforeEach(async () => {
       response.json(name.startsWith('unread') ? 'x'.repeat(12 * 1_048_576) : name);
     },
   });
+  const routes = [hold, { ...hold, path: '/short', bodyLimit: smallBody }];
   const { log } = captureLog();
-  server = createServer(createHttpApp({ log, metrics, routes: [hold], trustedProxies: 1, corsOrigins: [], bodyLimit }));
+  server = createServer(createHttpApp({ log, metrics, routes, trustedProxies: 1, corsOrigins: [], bodyLimit }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 });
 afterEach(async () => {
@@ -59,8 +60,9 @@ interface Sent {
 }
 
 /**
- * Sends a request from an address. If the name begins with `unread`, the response is large, and is not read.
- * `announced` bytes are announced, but only the given text is sent.
+ * Sends a request from an address. If the name begins with `unread`, the response is large, and is not read. If it
+ * begins with `short`, the route accepts only small bodies. `announced` bytes are announced, but only the given text is
+ * sent.
  */
 function send(
   name: string,
@@ -70,10 +72,15 @@ function send(
   announced?: number,
 ): Sent {
   const body = JSON.stringify({ name, text });
-  const length = String(announced ?? Buffer.byteLength(body));
+  const length = { 'content-length': String(announced ?? Buffer.byteLength(body)) };
   const client = request({
-    ...{ port: (server.address() as AddressInfo).port, host: '127.0.0.1', method: 'POST', path: '/hold' },
-    headers: { 'content-type': 'application/json', 'content-length': length, 'x-forwarded-for': address, ...headers },
+    ...{ port: (server.address() as AddressInfo).port, host: '127.0.0.1', method: 'POST' },
+    path: name.startsWith('short') ? '/short' : '/hold',
+    headers: {
+      ...{ 'content-type': 'application/json', 'x-forwarded-for': address },
+      ...(headers['transfer-encoding'] === undefined && length),
+      ...headers,
+    },
   });
   open.push(client);
   client.on('error', () => undefined);
@@ -121,10 +128,21 @@ it.each([
   send('a1', ana);
   send('a2', ana);
   await isHandled('a1', 'a2');
-  const unknown = send('a3', ana, '', { ...headers, 'content-length': '' });
+  const unknown = send('a3', ana, '', headers);
   send('small', ana, '');
   await isHandled('a1', 'a2', 'small');
   unknown.client.destroy();
+});
+
+it.each([
+  ['chunked', { 'transfer-encoding': 'chunked' }],
+  ['compressed', { 'content-encoding': 'identity' }],
+])('a %s body does not wait if its route accepts only small ones', async (_what, headers: Record<string, string>) => {
+  send('a1', ana);
+  send('a2', ana);
+  await isHandled('a1', 'a2');
+  send('short', ana, '', headers);
+  await isHandled('a1', 'a2', 'short');
 });
 
 it('a request that a guard refuses, and a call of the process to itself, need no slot', async () => {

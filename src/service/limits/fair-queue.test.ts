@@ -79,6 +79,22 @@ describe('a fair queue', () => {
     expect(refused).toEqual(['full']);
   });
 
+  it('lets the first claim of a tenant wait, although claims of other tenants fill the queue', async () => {
+    const queue = queueOf({
+      slots: { total: 1, perTenant: 1, perMember: 1 },
+      waiting: { total: 2, perTenant: 2, perMember: 2 },
+    });
+    const release = await queue.take(claim('holder'));
+    const full = [queue.take(claim('busy')), queue.take(claim('busy'))];
+    const first = queue.take(claim('quiet'));
+    await expect(queue.take(claim('quiet'))).rejects.toMatchObject({ slug: 'busy' });
+    await expect(queue.take(claim('busy'))).rejects.toMatchObject({ slug: 'busy' });
+    expect(queue.waiting).toBe(3);
+    release();
+    for (const granted of [full[0], first, full[1]]) (await granted)?.();
+    expect(queue).toMatchObject({ running: 0, waiting: 0 });
+  });
+
   it('refuses a claim that waits too long, and forgets it', async () => {
     const queue = queueOf({ slots: { total: 1, perTenant: 1, perMember: 1 }, waitMs: 20 });
     const release = await queue.take(claim('t'));

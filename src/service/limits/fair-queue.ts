@@ -17,7 +17,8 @@ export interface FairQueueOptions {
   slots: { total: number; perTenant: number; perMember: number };
   /**
    * Maximum number of claims that may wait: in total, for one tenant and for one member. 0 refuses a claim without
-   * waiting.
+   * waiting. The first waiting claim of each tenant may exceed the total, so that others cannot keep a tenant out. The
+   * number of tenants must therefore be limited: pass only the names of tenants that exist.
    */
   waiting: { total: number; perTenant: number; perMember: number };
   /** Maximum time in milliseconds that a claim waits. */
@@ -76,7 +77,7 @@ export class FairQueue {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const release = this.tryTake(claim);
     if (release) return Promise.resolve(release);
-    if (!this.#waiting.isBelow(claim, this.#options.waiting)) return Promise.reject(this.#refusal('full'));
+    if (!this.#mayWait(claim)) return Promise.reject(this.#refusal('full'));
     return this.#wait(claim, signal);
   }
 
@@ -100,6 +101,12 @@ export class FairQueue {
     } finally {
       release();
     }
+  }
+
+  #mayWait(claim: Claim): boolean {
+    const { waiting } = this.#options;
+    const total = this.#claims.has(claim.tenant) ? waiting.total : Number.POSITIVE_INFINITY;
+    return this.#waiting.isBelow(claim, { ...waiting, total });
   }
 
   #wait(claim: Claim, signal: AbortSignal | undefined): Promise<ReleaseSlot> {
