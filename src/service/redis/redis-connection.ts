@@ -150,6 +150,19 @@ export function watchConnection(
   client.on('error', (error: unknown) => {
     if (state !== 'up') set(false, error);
   });
+  const check = async () => {
+    const asked = performance.now();
+    const late = setTimeout(() => set(false, new Error(`no response in ${socketTimeout} ms`)), socketTimeout);
+    try {
+      await ping();
+      lastResponse = asked;
+      set(true);
+    } catch (error) {
+      set(false, error);
+    } finally {
+      clearTimeout(late);
+    }
+  };
   const run = async () => {
     await connect(
       client,
@@ -157,19 +170,16 @@ export function watchConnection(
       (error) => set(false, error),
     );
     while (!isClosed) {
-      // Only one ping runs at a time. A second ping would count as traffic and keep a dead socket open.
-      const asked = performance.now();
-      const answer = ping();
-      const late = setTimeout(() => set(false, new Error(`no response in ${socketTimeout} ms`)), socketTimeout);
-      await answer.then(
-        () => {
-          lastResponse = asked;
-          set(true);
-        },
-        (error: unknown) => set(false, error),
-      );
-      clearTimeout(late);
-      await delay(state === 'up' ? pingInterval : pingInterval / 4, undefined, { ref: false });
+      const pause = delay(pingInterval, undefined, { ref: false });
+      const checked = check();
+      await Promise.race([pause, checked]);
+      // If Redis responds slowly, several pings run at a time. `lastResponse` is then older than the response time by
+      // at most one interval.
+      if (state === 'up') await pause;
+      if (state === 'up') continue;
+      // Otherwise only one ping runs at a time: a second ping would count as traffic and keep a dead socket open.
+      await checked;
+      await delay(pingInterval / 4, undefined, { ref: false });
     }
   };
   run().catch(() => undefined);

@@ -2,6 +2,7 @@
 // and with ACLs.
 
 import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, connect as connectTo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -70,6 +71,20 @@ async function exercise(redis: Redis): Promise<void> {
   stop();
 }
 
+/** Starts a TCP proxy that delays everything that Redis sends. Returns the settings with the proxy's port. */
+async function delayed({ port }: TestRedis, milliseconds: number): Promise<RedisSettings> {
+  const proxy = createServer((incoming) => {
+    const outgoing = connectTo(port, '127.0.0.1');
+    incoming.pipe(outgoing);
+    outgoing.on('data', (chunk) => setTimeout(() => incoming.write(chunk), milliseconds));
+    for (const socket of [incoming, outgoing]) socket.on('error', () => undefined);
+    incoming.once('close', () => outgoing.destroy());
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void proxy.close());
+  return { topology: { kind: 'server', url: `redis://127.0.0.1:${(proxy.address() as AddressInfo).port}` } };
+}
+
 describe('one server', () => {
   it('serves commands, scripts and tracked reads with their changes', async () => {
     await exercise(connect(byUrl(await serve())));
@@ -117,6 +132,20 @@ describe('one server', () => {
     await expect(redis.commands.get('a')).rejects.toMatchObject({ slug: 'unavailable', status: 503 });
     server.resume();
     await exercise(redis);
+  });
+
+  it('that takes 1.6 s for each response confirms often enough that cached values are current', async () => {
+    const redis = connect(await delayed(await serve(), 1_600));
+    await until(() => redis.tracked.isLive);
+    const ages: number[] = [];
+    const began = performance.now();
+    while (performance.now() - began < 7_000) {
+      await delay(50);
+      ages.push(performance.now() - redis.tracked.toldUntil);
+    }
+    // Open streams end when nothing was confirmed for 3.5 s.
+    expect(Math.max(...ages)).toBeLessThan(3_500);
+    expect(redis.tracked.isLive).toBe(true);
   });
 
   it('completes a command within 3 s, with 503 and Retry-After if Redis is down', async () => {
