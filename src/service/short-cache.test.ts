@@ -19,6 +19,30 @@ it('a reading is shared by concurrent and later callers for its time, separately
   expect(reads).toEqual(['a', 'b', 'a']);
 });
 
+it('a read that takes longer than its time is shared until it ends, and the next caller starts another one', async () => {
+  let now = 0;
+  const reads: PromiseWithResolvers<string>[] = [];
+  const cached = createShortCache({
+    freshFor: 5_000,
+    most: 10,
+    clock: () => new Date(now),
+    read() {
+      const read = Promise.withResolvers<string>();
+      reads.push(read);
+      return read.promise;
+    },
+  });
+  const first = cached('a');
+  now = 6_000;
+  const second = cached('a');
+  expect(reads).toHaveLength(1);
+  reads[0]?.resolve('slow');
+  expect(await Promise.all([first, second])).toEqual(['slow', 'slow']);
+  const third = cached('a');
+  reads[1]?.resolve('next');
+  expect(await third).toBe('next');
+});
+
 it('a failure is given to those who wait for it, and not kept', async () => {
   let attempts = 0;
   const cached = createShortCache({

@@ -21,7 +21,8 @@ export function listDefinitionsRoute({ bearer, mayManage, tenant, list }: Defini
     path: '/form/v1/definitions',
     summary: 'List form definitions',
     description:
-      'Sorted by name, without their schemas. A definition that was just written is listed within ten seconds.',
+      'Sorted by name, without their schemas. A definition that was just written is listed within ten seconds, or later ' +
+      'if reading all definitions takes longer.',
     guards: [bearer, mayManage, tenant],
     query: tenantQuery,
     answers: { 200: { description: 'The definitions', schema: definitionList }, ...refusals },

@@ -113,8 +113,8 @@ const mostListed = 1_000;
 const longestName = 200;
 
 /**
- * Returns a function that lists at most a thousand definitions. Calls for the same tenant within ten seconds share one
- * list.
+ * Returns a function that lists at most a thousand definitions. Calls for the same tenant within ten seconds, or while
+ * the list is being read, share one list.
  */
 export function createDefinitionList(options: {
   configuration: Pick<Configuration, 'read' | 'list'>;

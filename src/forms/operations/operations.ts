@@ -50,8 +50,8 @@ const shownRuns = 10;
 const all = '';
 
 /**
- * Returns a function that collects the data of the operations page. Calls within five seconds share one result for each
- * tenant.
+ * Returns a function that collects the data of the operations page. Calls within five seconds, or while the data are
+ * being read, share one result for each tenant.
  */
 export function createReadOperations(options: OperationsOptions): ReadOperations {
   const { store, policyOf, refusals, clock } = options;

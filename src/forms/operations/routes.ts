@@ -20,7 +20,8 @@ export function readOperationsRoute({ bearer, tenantOrAll, read }: OperationsRou
     summary: 'Read the state of the background work, and what was refused lately',
     description:
       'The latest runs of the reconciler, overdue forms, the quarantine, the backlog of events, and limits that were ' +
-      'reached. A tenant’s administrator gets the data of the tenant only. Values are at most five seconds old.',
+      'reached. A tenant’s administrator gets the data of the tenant only. Values are at most five seconds old, or older ' +
+      'if reading them takes longer.',
     guards: [bearer, role(adminRole), tenantOrAll],
     query: tenantOrAllQuery,
     answers: {

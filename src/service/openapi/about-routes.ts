@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { anonymous, type Route, route } from '../http/http-app.ts';
+import { createShortCache } from '../short-cache.ts';
 import { within } from '../time-limit.ts';
 
 export interface AboutOptions {
@@ -71,18 +72,16 @@ export function aboutRoutes(options: AboutOptions): Route[] {
 
 /** Returns a function that runs the checks at most once in ten seconds. */
 function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promise<Record<string, boolean>> {
-  let checkedAt = Number.NEGATIVE_INFINITY;
-  let results: Promise<Record<string, boolean>> | undefined;
-  return () => {
-    const now = clock().getTime();
-    // The difference is negative if the clock was set back.
-    if (results && Math.abs(now - checkedAt) < healthAge) return results;
-    checkedAt = now;
-    results = Promise.all(
-      Object.entries(checks).map(async ([name, check]) => [name, await passes(check)] as const),
-    ).then((pairs) => Object.fromEntries(pairs));
-    return results;
-  };
+  const cached = createShortCache({
+    freshFor: healthAge,
+    most: 1,
+    clock,
+    async read() {
+      const pairs = Object.entries(checks).map(async ([name, check]) => [name, await passes(check)] as const);
+      return Object.fromEntries(await Promise.all(pairs));
+    },
+  });
+  return () => cached('');
 }
 
 /** True if the check resolves to true within `checkLimit`. */
