@@ -127,6 +127,28 @@ describe.concurrent('a local rate limit among replicas', () => {
     other.close();
   });
 
+  it('counts each request once, even if Redis adds a count whose reply was lost', async ({ onTestFinished }) => {
+    const paused = await startTestRedis();
+    onTestFinished(() => paused.close());
+    const one = replica(paused);
+    one.session.count('before');
+    await untilTold('before', 1, paused);
+    paused.pause();
+    expect(count(one, 'lost', 60)).toBe(60);
+    // Gives the exchange time to fail, after 3.5 s at most. Its command stays in a buffer until Redis continues.
+    await delay(4_500);
+    expect(count(one, 'lost', 60)).toBe(40);
+    // These counts are kept: they were not sent, because the replica knows that Redis is down.
+    await delay(1_500);
+    paused.resume();
+    one.session.count('after');
+    await untilTold('after', 1, paused);
+    await one.settled();
+    // Redis adds the first 60 only if their command was still in the buffer.
+    expect([40, 100]).toContain(await told('lost', paused));
+    one.close();
+  });
+
   it('counts in memory while Redis is down, and is shared when Redis is back', async ({ onTestFinished }) => {
     const paused = await startTestRedis();
     onTestFinished(() => paused.close());

@@ -1,7 +1,7 @@
 // Adds the counts of one process to Redis, and reads the totals of all processes. A key is sent only after it has used
 // 1 % of its limit. If the limit is above 100, a flood of keys that are used once therefore does not reach Redis.
 import type { Redis } from '../redis/redis.ts';
-import { defineScript } from '../redis/redis-script.ts';
+import { defineScript, NotRun } from '../redis/redis-script.ts';
 import type { WindowCount } from './window-counts.ts';
 
 /** Maximum number of keys in one call of the script. */
@@ -64,7 +64,10 @@ export class SharedCounts {
     if (count.own + count.total >= this.#threshold) this.#changed.set(key, count);
   }
 
-  /** Sends the changed counts to Redis, and stores the totals of all processes. Throws Problem `unavailable`. */
+  /**
+   * Sends the changed counts to Redis, and stores the totals of all processes. Throws Problem `unavailable`. The next
+   * exchange sends the counts again that Redis certainly did not add.
+   */
   async exchange(): Promise<void> {
     if (this.#isExchanging) return;
     this.#isExchanging = true;
@@ -84,12 +87,22 @@ export class SharedCounts {
     const changed = this.#changed;
     const keys = counts.map(([key]) => sharedKey(this.#name, this.#index, key));
     const amounts = counts.map(([, { own }]) => own);
-    const totals = await addToShared(this.#redis, keys, this.#window, amounts);
-    counts.forEach(([key, count], at) => {
-      count.own -= amounts[at] ?? 0;
-      count.total = totals[at] ?? 0;
-      if (count.own === 0) changed.delete(key);
-    });
+    /** Counts the amounts as sent. `totals` are those that Redis has returned, if its reply has arrived. */
+    const note = (totals?: number[]) =>
+      counts.forEach(([key, count], at) => {
+        const amount = amounts[at] ?? 0;
+        count.own -= amount;
+        count.total = totals?.[at] ?? count.total + amount;
+        if (count.own === 0) changed.delete(key);
+      });
+    try {
+      note(await addToShared(this.#redis, keys, this.#window, amounts));
+    } catch (error) {
+      // If the reply was lost, Redis may have added the amounts. Adding them again could use up the limits of people
+      // who are far below them. Not adding them costs at most the requests of one interval.
+      if (!(error instanceof Error && error.cause instanceof NotRun)) note();
+      throw error;
+    }
   }
 }
 

@@ -11,3 +11,6 @@ export interface RedisScript {
 export function defineScript(lua: string): RedisScript {
   return { lua, sha1: hash('sha1', lua) };
 }
+
+/** The cause of a failure if Redis certainly did not run the script. After other failures, Redis may have run it. */
+export class NotRun extends Error {}

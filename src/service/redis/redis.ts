@@ -1,7 +1,7 @@
 // Runs commands, scripts and tracked reads on Redis. A command fails within 2.5 s with Problem `unavailable`. Commands
 // are neither queued while Redis is down nor retried. Values of tracked reads may be cached until they are invalidated.
 import type { PeerCertificate } from 'node:tls';
-import { ErrorReply } from '@redis/client';
+import { ClientClosedError, ClientOfflineError, ErrorReply } from '@redis/client';
 import { Problem } from '../http/problem.ts';
 import { createDependencyState, type DependencyStatus } from '../operations/dependency-state.ts';
 import type { Logger } from '../operations/log.ts';
@@ -12,7 +12,7 @@ import { traced } from '../tracing/tracing.ts';
 import { type ConnectionWatch, createRawClient, watchConnection } from './redis-connection.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import { createRedisMetrics, type RedisMetrics } from './redis-metrics.ts';
-import type { RedisScript } from './redis-script.ts';
+import { NotRun, type RedisScript } from './redis-script.ts';
 import type { ClientKind, RawClient } from './redis-server-client.ts';
 import { Invalidations } from './redis-tracking.ts';
 
@@ -29,7 +29,7 @@ export type RedisCommands = RedisReads & Pick<RawClient, 'set' | 'del' | 'eval'>
 
 export interface Redis {
   commands: RedisCommands;
-  /** Runs a script. Its result consists of numbers, strings, arrays and null (nil in Lua). */
+  /** Runs a script. Its result consists of numbers, strings, arrays and null (nil in Lua). See also `NotRun`. */
   run(script: RedisScript, keys: string[], args: (string | number)[]): Promise<unknown>;
   /**
    * Reads with change notifications, so that callers may cache the values. While `isLive` is true, `onInvalid` reports
@@ -215,14 +215,14 @@ function guard(client: RawClient, isUp: () => boolean, recorders: CommandRecorde
 }
 
 async function attempt<T>(work: () => Promise<T>, isUp: () => boolean, recorders: CommandRecorders): Promise<T> {
-  if (!isUp()) throw unavailable(new Error('Redis is unreachable'));
+  if (!isUp()) throw unavailable(new NotRun('Redis is unreachable'));
   const began = performance.now();
   try {
     return await within(traced(redisSpan, work), commandDeadline, new Error(`no response in ${commandDeadline} ms`));
   } catch (error) {
     if (isDefect(error)) throw error;
     recorders.dependencyFailures.inc({ dependency: 'redis', kind: 'command' });
-    throw unavailable(error);
+    throw unavailable(isRefused(error) ? new NotRun('Redis did not run the command', { cause: error }) : error);
   } finally {
     recorders.commandDuration.observe((performance.now() - began) / 1_000);
   }
@@ -235,6 +235,11 @@ async function attempt<T>(work: () => Promise<T>, isUp: () => boolean, recorders
 function isDefect(error: unknown): boolean {
   if (!(error instanceof ErrorReply) || !/^(ERR|WRONGTYPE|CROSSSLOT) /.test(error.message)) return false;
   return !/^ERR Error running script .* -(READONLY|OOM|MISCONF|NOREPLICAS) /.test(error.message);
+}
+
+/** True if Redis has refused the command, or if the client had no connection over which it could send the command. */
+function isRefused(error: unknown): boolean {
+  return error instanceof ErrorReply || error instanceof ClientOfflineError || error instanceof ClientClosedError;
 }
 
 function unavailable(cause: unknown): Problem {
