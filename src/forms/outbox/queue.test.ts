@@ -33,14 +33,20 @@ function rows(count: number, leaseLeft = lease): ClaimedRow[] {
 
 let queue: Queue | undefined;
 let ends: ((outcome: Promise<Delivered> | Delivered) => void)[] = [];
+/** Ends the wait of a database that hangs. */
+let settle: () => void = () => undefined;
 afterEach(async () => {
+  settle();
   const stopped = queue?.stop();
   for (const end of ends) end({ outcome: 'accepted' });
   await stopped;
 });
 
-/** Creates a queue whose claims return these batches one after another, and then no rows. */
-function world(batches: ClaimedRow[][], capacity = 8) {
+/**
+ * Creates a queue whose claims return these batches one after another, and then no rows. Rows are settled as accepted
+ * only after `settling`.
+ */
+function world(batches: ClaimedRow[][], capacity = 8, settling: Promise<void> = Promise.resolve()) {
   const [started, accepted, givenBack]: [string[], string[], string[]] = [[], [], []];
   ends = [];
   const created = createQueue({
@@ -53,7 +59,10 @@ function world(batches: ClaimedRow[][], capacity = 8) {
     store: {
       fewest: async () => [],
       claim: async ({ limit }) => ({ rows: (batches.shift() ?? []).slice(0, limit), end: undefined }),
-      accept: async (settled) => void accepted.push(...settled.map(({ row }) => row.sequence)),
+      async accept(settled) {
+        await settling;
+        accepted.push(...settled.map(({ row }) => row.sequence));
+      },
       fail: async (settled) => void givenBack.push(...settled.map(({ row }) => row.sequence)),
       quarantine: async () => undefined,
       backlog: async () => [],
@@ -126,4 +135,21 @@ it('a stop waits three seconds for a delivery that hangs, and leaves its row to 
   ends[0]?.({ outcome: 'accepted' });
   await sleep(100);
   expect([accepted, givenBack]).toEqual([[], []]);
+});
+
+it('a stop does not wait for outcomes that the database never stores', async () => {
+  const hanging = Promise.withResolvers<void>();
+  settle = hanging.resolve;
+  const { queue: stopping, started, accepted } = world([rows(1)], 1, hanging.promise);
+  await expect.poll(() => started).toEqual(['1']);
+  ends[0]?.({ outcome: 'accepted' });
+  const stopwatch = startStopwatch();
+  const late = new AbortController();
+  const ended = await Promise.race([
+    stopping.stop().then(() => 'stopped'),
+    sleep(20_000, 'waiting', { signal: late.signal }),
+  ]);
+  late.abort();
+  expect([ended, accepted]).toEqual(['stopped', []]);
+  expect(stopwatch.stop()).toBeLessThan(5_000);
 });

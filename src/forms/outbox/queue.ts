@@ -15,6 +15,7 @@ import { causeOf, createOutage, type FailureLog, type Outage, sideOf, withDeadli
 import { FilesRemain } from './files.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
+import { createSignal } from './signal.ts';
 import type { ClaimedRow, DispatchedStore } from './store.ts';
 import type { Throttle } from './throttle.ts';
 
@@ -57,7 +58,10 @@ export interface QueueOptions {
 export interface Queue {
   /** Triggers a claim. Call it after a commit that wrote to the outbox. */
   nudge(): void;
-  /** Stops claiming, and settles running deliveries. The claims of those that outlast `longestStop` expire. */
+  /**
+   * Stops claiming, and settles running deliveries. The claims of those that are not settled within `longestStop` and
+   * half a second expire.
+   */
   stop(): Promise<void>;
 }
 
@@ -114,8 +118,10 @@ export function createQueue(options: QueueOptions): Queue {
     async stop() {
       stopping = true;
       due.notify();
+      const began = performance.now();
       await within(Promise.all([deliveries.stop(), loop]), longestStop, undefined);
-      await settlements.stop();
+      const left = longestStop - (performance.now() - began);
+      await within(settlements.stop(), Math.max(left, shortestSettling), undefined);
     },
   };
 }
@@ -224,27 +230,7 @@ function failureOf(
   return { kind: 'failed', row, refusals, notBefore: new Date(clock().getTime() + delay), files };
 }
 
+/** Milliseconds for which a stop waits for the last outcomes, even if deliveries have used up its time. */
+const shortestSettling = 500;
 /** Maximum pause in milliseconds after a slow claim. A nudge does not end this pause. */
 const longestPause = 5_000;
-
-/** Creates a wait that a notification ends early. A notification that arrives before the wait also ends it. */
-function createSignal() {
-  let notified = false;
-  let end: (() => void) | undefined;
-  return {
-    notify() {
-      notified = true;
-      end?.();
-    },
-    async wait(ms: number): Promise<void> {
-      if (!notified && ms > 0) {
-        const { promise, resolve } = Promise.withResolvers<void>();
-        end = resolve;
-        const timer = setTimeout(resolve, ms);
-        await promise;
-        clearTimeout(timer);
-      }
-      notified = false;
-    },
-  };
-}
