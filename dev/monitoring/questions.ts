@@ -8,6 +8,7 @@ export const questions: Readonly<Record<string, string>> = {
   formgate_http_request_duration_seconds: 'How long do requests take? Is the objective for latency met?',
   formgate_rate_limited_requests_total: 'Which rate limit refuses requests, and how many?',
   formgate_queue_refused_total: 'Were requests refused because too many of their kind were waiting?',
+  formgate_log_lines_dropped_total: 'Were log lines lost, among them audit events?',
   formgate_trace_export_failures_total: 'Do the traces reach the collector?',
   formgate_dependency_failures_total: 'Which dependency fails, and in which way?',
   formgate_dependency_calls_total: 'Which share of the calls to a dependency fails?',

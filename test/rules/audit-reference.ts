@@ -36,7 +36,8 @@ const introduction = `# Audit events
 
 An audit event says who did what to which object. It is the field \`audit\` of a log line; select these lines by that field,
 and keep them for as long as your rules demand. Lines with an event are written at every \`LOG_LEVEL\`. Formgate stores no
-audit trail of its own: the history of a form (\`GET /form/v1/forms/{formId}/history\`) is for administrators.
+audit trail of its own: the history of a form (\`GET /form/v1/forms/{formId}/history\`) is for administrators. If your log
+collector stalls, a process drops lines beyond 16 MiB, also lines with an event (\`formgate_log_lines_dropped_total\`).
 
 Most events are in the log line of the request, whose other fields give its time, status, request id and trace id. The
 JSON Schema is [audit-event.schema.json](audit-event.schema.json). An event holds ids only: no names, addresses, codes,

@@ -11,14 +11,14 @@ export type Logger = pino.Logger;
  * Creates a logger that writes to standard output by default. The logger buffers up to 15 KB, or the lines of 100 ms,
  * and writes them in the background, because a write for each line would cost more than creating the line. Before the
  * process exits, the logger writes all buffered lines. The process ends if the reader of standard output closes the
- * stream.
+ * stream. While the reader does not read, the logger keeps at most `longestBuffer` bytes and drops further lines.
  */
 export function createLogger(options: {
   name: string;
   level: string;
   destination?: pino.DestinationStream | undefined;
 }): Logger {
-  return pino(
+  const log: Logger = pino(
     {
       name: options.name,
       level: options.level,
@@ -31,8 +31,9 @@ export function createLogger(options: {
       formatters: { level: (label) => ({ level: label }), log: maskMembers },
       serializers: { err: describeError },
     },
-    options.destination ?? openStandardOutput(),
+    options.destination ?? openStandardOutput((lines) => log.error({ lines }, 'log lines dropped')),
   );
+  return log;
 }
 
 const noIds = {};
@@ -45,14 +46,39 @@ function addIds(line: object, scope: Partial<RequestScope>): object {
 }
 
 /**
+ * Maximum number of bytes that wait for the reader of standard output. If they had no limit, the process would run out
+ * of memory while the reader does not read.
+ */
+const longestBuffer = 16 * 1_048_576;
+let droppedLines = 0;
+
+/** Returns the number of log lines that this process has dropped. */
+export function countDroppedLines(): number {
+  return droppedLines;
+}
+
+/**
  * Opens standard output. Stops the process when the reader of standard output closes the stream, as `head` does.
  * Otherwise, pino would silently stop writing. The process stops in the same way as when its terminal is closed
- * (`stopOnSignals`).
+ * (`stopOnSignals`). Calls `onDropped` with the number of dropped lines when the reader has caught up.
  */
-function openStandardOutput(): pino.DestinationStream {
+function openStandardOutput(onDropped: (lines: number) => void): pino.DestinationStream {
   // Passes bytes to pino. If pino got text, it would copy the whole buffer for each line to measure it, which leaves
   // 8 KB of garbage.
-  const output = pino.destination({ sync: false, minLength: 15_000, periodicFlush: 100, contentMode: 'buffer' });
+  const output = pino.destination({
+    ...{ sync: false, minLength: 15_000, periodicFlush: 100, contentMode: 'buffer' },
+    maxLength: longestBuffer,
+  });
+  let unreported = 0;
+  output.on('drop', () => {
+    droppedLines += 1;
+    unreported += 1;
+  });
+  output.on('drain', () => {
+    const lines = unreported;
+    unreported = 0;
+    if (lines > 0) onDropped(lines);
+  });
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
     process.kill(process.pid, 'SIGHUP');

@@ -5,6 +5,7 @@ import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts
 import { createTracingMetrics } from '../tracing/tracing-metrics.ts';
 import { type Certificates, createCertificateMetrics } from './certificate-metrics.ts';
 import { createHttpMetrics, type HttpMetrics } from './http-metrics.ts';
+import { countDroppedLines } from './log.ts';
 import { productVersion } from './product-version.ts';
 
 export interface Metrics {
@@ -31,6 +32,7 @@ export function createMetrics(service = 'formgate'): Metrics {
   prom.collectDefaultMetrics({ register: registry });
   createTracingMetrics({ registry });
   createBuildInfo(registry, service);
+  createLogMetrics(registry);
   return {
     registry,
     http: createHttpMetrics({ registry }),
@@ -60,6 +62,18 @@ function createBuildInfo(registry: prom.Registry, service: string): void {
     registers: [registry],
   });
   info.set({ service, version: productVersion(), node: process.versions.node }, 1);
+}
+
+function createLogMetrics(registry: prom.Registry): void {
+  new prom.Counter({
+    name: 'formgate_log_lines_dropped_total',
+    help: 'Log lines that were lost because the reader of standard output did not read them in time',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(countDroppedLines());
+    },
+  });
 }
 
 function createDependencyMetrics(registry: prom.Registry) {
