@@ -1,7 +1,7 @@
 // Runs commands, scripts and tracked reads on Redis. A command fails within 2.5 s with Problem `unavailable`. Commands
 // are neither queued while Redis is down nor retried. Values of tracked reads may be cached until they are invalidated.
 import type { PeerCertificate } from 'node:tls';
-import { ClientClosedError, ClientOfflineError, ErrorReply } from '@redis/client';
+import { ErrorReply } from '@redis/client';
 import { Problem } from '../http/problem.ts';
 import { createDependencyState, type DependencyStatus } from '../operations/dependency-state.ts';
 import type { Logger } from '../operations/log.ts';
@@ -10,11 +10,13 @@ import { within } from '../time-limit.ts';
 import { redisSpan } from '../tracing/database-span.ts';
 import { traced } from '../tracing/tracing.ts';
 import { type ConnectionWatch, createRawClient, watchConnection } from './redis-connection.ts';
+import { isDefect, isRefused } from './redis-errors.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import { createRedisMetrics, type RedisMetrics } from './redis-metrics.ts';
 import { NotRun, type RedisScript } from './redis-script.ts';
 import type { ClientKind, RawClient } from './redis-server-client.ts';
 import { Invalidations } from './redis-tracking.ts';
+import { createRunningReads } from './running-reads.ts';
 
 export interface RedisReads {
   get(key: string): Promise<string | null>;
@@ -152,11 +154,13 @@ function createTracking({ settings, onCertificate, main, log, recorders, isRedis
       if (isClosed || opened) return;
       const kind = createRawClient(settings, onCertificate, new Invalidations(tell));
       const report = reportLostTracking(log, isRedisUp);
+      const running = createRunningReads();
       const watch = openConnection(kind, recorders, (status, error) => {
+        if (status !== 'up') running.fail(error);
         tell(null);
         report(status, error);
       });
-      opened = { reads: guard(kind.client, () => watch.isUp, recorders), watch };
+      opened = { reads: guard(kind.client, () => watch.isUp, recorders, running.run), watch };
     },
     /** Returns the reads over the second connection; undefined while Redis does not report changes. */
     reads: () => (opened?.watch.isUp ? opened.reads : undefined),
@@ -203,8 +207,8 @@ async function canTrack({ send }: ClientKind): Promise<boolean> {
   }
 }
 
-function guard(client: RawClient, isUp: () => boolean, recorders: CommandRecorders): RedisCommands {
-  const within = <T>(work: () => Promise<T>) => attempt(work, isUp, recorders);
+function guard(client: RawClient, isUp: () => boolean, recorders: CommandRecorders, run: Run = runNow): RedisCommands {
+  const within = <T>(work: () => Promise<T>) => attempt(() => run(work), isUp, recorders);
   return {
     get: (key) => within(() => client.get(key)),
     hGetAll: (key) => within(() => client.hGetAll(key)),
@@ -213,6 +217,9 @@ function guard(client: RawClient, isUp: () => boolean, recorders: CommandRecorde
     eval: (script, options) => within(() => client.eval(script, options)),
   };
 }
+
+type Run = <T>(work: () => Promise<T>) => Promise<T>;
+const runNow: Run = (work) => work();
 
 async function attempt<T>(work: () => Promise<T>, isUp: () => boolean, recorders: CommandRecorders): Promise<T> {
   if (!isUp()) throw unavailable(new NotRun('Redis is unreachable'));
@@ -226,20 +233,6 @@ async function attempt<T>(work: () => Promise<T>, isUp: () => boolean, recorders
   } finally {
     recorders.commandDuration.observe((performance.now() - began) / 1_000);
   }
-}
-
-/**
- * True if the error is a bug in the caller's command, not an outage. Redis 6 reports an outage during a script as
- * `ERR Error running script (…): … -READONLY …`; Redis 7 reports it as `READONLY …`.
- */
-function isDefect(error: unknown): boolean {
-  if (!(error instanceof ErrorReply) || !/^(ERR|WRONGTYPE|CROSSSLOT) /.test(error.message)) return false;
-  return !/^ERR Error running script .* -(READONLY|OOM|MISCONF|NOREPLICAS) /.test(error.message);
-}
-
-/** True if Redis has refused the command, or if the client had no connection over which it could send the command. */
-function isRefused(error: unknown): boolean {
-  return error instanceof ErrorReply || error instanceof ClientOfflineError || error instanceof ClientClosedError;
 }
 
 function unavailable(cause: unknown): Problem {
