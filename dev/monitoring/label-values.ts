@@ -19,6 +19,8 @@ import { proxyOutcomes } from '../../src/token-handler/targets/proxy-outcome.ts'
 export const labelValues: Record<string, Record<string, readonly string[]>> = {
   formgate_http_requests_total: { status: statusClasses },
   formgate_dependency_up: { dependency: watchedDependencies },
+  // The counter also counts dependencies that are not watched.
+  formgate_dependency_failures_total: { dependency: watchedDependencies },
   formgate_cache_reads_total: { outcome: Object.keys(noReads) },
   formgate_certificate_expiry_timestamp_seconds: { certificate: certificateNames },
   formgate_codes_total: { outcome: codeOutcomes },

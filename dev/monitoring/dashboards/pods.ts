@@ -54,6 +54,11 @@ export function nodeProcesses(queries: Queries): PanelText[] {
       queries: [queries.busy('nodejs_gc_duration_seconds', { by: ['pod'] })],
     },
     {
+      title: 'Lost log lines',
+      question: 'Were log lines lost, among them audit events, because nobody read the standard output?',
+      queries: [queries.perMinute('formgate_log_lines_dropped_total', { by: ['pod'] })],
+    },
+    {
       title: 'Failed exports of traces',
       question: 'Do the traces reach the collector? Always 0 if none is configured.',
       queries: [queries.perMinute('formgate_trace_export_failures_total', { by: ['pod'] })],
