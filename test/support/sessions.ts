@@ -51,6 +51,8 @@ export interface SignedInBrowser {
 export interface SessionWorldOptions extends TestTokenHandlerOptions {
   store?: 'redis' | 'memory';
   client?: Record<string, unknown>;
+  /** Further clients of the tenant. A test that signs in to one must register it. */
+  furtherClients?: Record<string, object>;
   /** Sites of other frontends that are allowed as callbacks. */
   sites?: string[];
 }
@@ -60,7 +62,7 @@ export const cookieName = 'formgate_session';
 const passwordOf = (email: string) => email.split('@', 1)[0] ?? '';
 
 export async function startSessionWorld(options: SessionWorldOptions = {}): Promise<SessionWorld> {
-  const { store = 'memory', client = {}, sites = [], env, ...rest } = options;
+  const { store = 'memory', client = {}, furtherClients = {}, sites = [], env, ...rest } = options;
   const redis = store === 'redis' ? await startTestRedis() : undefined;
   const handler = await startTestTokenHandler({
     ...rest,
@@ -72,6 +74,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
     `${origin}/token-handler/clients/${encodeURIComponent(id)}/callback`;
   await handler.configure({
     [clientId]: { redirectUris: [site, ...sites].map((origin) => callbackOf(origin, clientId)), ...client },
+    ...furtherClients,
   });
   const registered = await handler.register(clientId);
   if (registered.status !== 200) throw new Error(`registration: ${registered.text}`);

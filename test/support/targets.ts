@@ -22,8 +22,8 @@ import { startUpstream, type Upstream } from './upstream.ts';
 export interface TargetWorld extends SessionWorld {
   upstream: Upstream;
   person: Person;
-  /** Signs in another person, or the same person again. */
-  enter(email?: string): Promise<Person>;
+  /** Signs in another person, or the same person again. `start` is the address that starts the sign-in. */
+  enter(email?: string, start?: string): Promise<Person>;
   /** Saves an entry of the directory in the tenant's namespace. Resolves when the token handler has read the entry. */
   direct(service: string, url: string): Promise<void>;
   /** Starts another replica and waits until it is ready. */
@@ -95,8 +95,9 @@ export async function startTargetWorld(options: SessionWorldOptions = {}): Promi
     await readAgain({ metricsUrl: sessions.handler.metricsUrl, dependency: 'directory', calls: 2, ask });
     upstream.forget();
   };
-  const enter = async (email?: string): Promise<Person> => {
-    const { browser, csrf, handle } = await sessions.signIn(undefined, email === undefined ? {} : { email });
+  const enter = async (email?: string, start?: string): Promise<Person> => {
+    const how = { ...(email !== undefined && { email }), ...(start !== undefined && { start }) };
+    const { browser, csrf, handle } = await sessions.signIn(undefined, how);
     const cookies = [cookieName, 'XSRF-TOKEN'].map((name) => `${name}=${browser.cookie(sessions.site, name)}`);
     return { cookie: cookies.join('; '), csrf, handle };
   };

@@ -11,6 +11,7 @@ beforeAll(async () => {
   world = await startTargetWorld({
     store: 'redis',
     env: { TARGET_SESSION_LIMIT: '100000', TARGET_ADDRESS_LIMIT: '100000' },
+    furtherClients: { other: { targets: [{ id: 'theirs', upstream: targetUrn('api:v1') }] } },
   });
 });
 afterAll(() => world.close());
@@ -249,6 +250,12 @@ describe('UPSTREAM_ALLOWED_DOMAINS', () => {
 });
 
 it('a target of another client than the session’s gets 404', async () => {
-  expect(targetUrn('api:v1')).toBe('urn:example:demo:api:v1');
-  expect((await world.send({ target: '/token-handler/v1/targets/theirs/x' })).status).toBe(404);
+  const other = { clientId: 'other' };
+  await world.handler.register('other', { authCallbackUrl: world.clientUrl('callback', {}, other) });
+  const theirs = await world.enter(undefined, world.authUrl({}, other));
+  const target = '/token-handler/v1/targets/theirs/x';
+  expect((await world.send({ target, as: theirs })).status).toBe(200);
+  world.upstream.forget();
+  expect((await world.send({ target, as: world.person })).status).toBe(404);
+  expect(world.upstream.seen).toEqual([]);
 });
