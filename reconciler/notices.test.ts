@@ -80,11 +80,12 @@ describe('an applicant who does not come back', () => {
 
   it('gets a mail with a warning of the lock', { timeout: 3 * patience }, async () => {
     id = await draft(forms, address);
-    const { body } = await forms.ask('PUT', `/${id}/data`, {
+    const { status } = await forms.ask('PUT', `/${id}/data`, {
       as: 'intake',
       body: { data: { name: 'canary-of-an-answer' }, files: {} },
     });
-    expect(body).toBeDefined();
+    expect(status).toBe(200);
+    expect(placesOf(await dumpDatabase(world.pool), 'canary-of-an-answer')).not.toEqual([]);
     await mailTo(address, 'draft is saved');
     expect(await reconcileAfter(12 * day + minute)).toMatchObject({ counts: { warned: 1, locked: 0 } });
     const mail = await mailTo(address, 'will soon be locked');
