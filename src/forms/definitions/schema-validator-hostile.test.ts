@@ -157,7 +157,7 @@ const hostile = fc.oneof(
 describe('generated hostile schemas', () => {
   it('never block the event loop, and forms of other tenants are validated in between', async () => {
     const { validate } = start({ waitMs: 20_000 });
-    const cases = fc.sample(hostile, 12);
+    const cases = fc.sample(hostile, { numRuns: 12, seed: 1 });
     await validate(honest, {});
     // The main process parses and sends the large data. It must not validate the data, because validation would block
     // the event loop for longer than parsing does.
