@@ -270,10 +270,23 @@ describe('an event stream', () => {
 
   it('is recorded in the histogram of request durations with the time until it began', async () => {
     world.upstream.answer = quietEvents;
+    await expect.poll(() => openStreams(world)).toBe(0);
+    const [before, lines] = [await recordedDurations(world), world.handler.log.lines().length];
+    const start = performance.now();
     const { incoming } = await openEvents();
+    const untilBegun = performance.now() - start;
     await delay(1_200);
     incoming.destroy();
-    await until(() => world.handler.log.lines().some((line) => line.status === 499 && Number(line.ms) < 1_000));
+    const line = () =>
+      world.handler.log
+        .lines()
+        .slice(lines)
+        .find(({ status }) => status === 499);
+    await until(() => line() !== undefined);
+    expect(Number(line()?.ms)).toBeLessThanOrEqual(Math.ceil(untilBegun));
+    const { count, sum } = await recordedDurations(world);
+    expect(count).toBe(before.count + 1);
+    expect((sum - before.sum) * 1_000).toBeLessThanOrEqual(Math.ceil(untilBegun));
   });
 });
 
@@ -376,6 +389,19 @@ describe('a process that stops', () => {
     await until(() => events.isOver && socket.isClosed);
   });
 });
+
+/** Returns the number of proxied requests in the histogram of durations, and the sum of their seconds. */
+async function recordedDurations({ handler }: TargetWorld): Promise<{ count: number; sum: number }> {
+  const text = await (await fetch(`${handler.metricsUrl}/metrics`)).text();
+  const value = (name: string) => {
+    const line = new RegExp(
+      `^formgate_http_request_duration_seconds_${name}\\{route="[^"]*/targets/[^"]*"\\} (.+)$`,
+      'm',
+    );
+    return Number(line.exec(text)?.[1]);
+  };
+  return { count: value('count'), sum: value('sum') };
+}
 
 async function openStreams({ handler }: TargetWorld): Promise<number> {
   const text = await (await fetch(`${handler.metricsUrl}/metrics`)).text();
