@@ -62,6 +62,7 @@ const deeds = {
   },
   refusal: () => refusal,
   priority: () => getPriority(),
+  pid: () => process.pid,
 };
 
 serveJobs<Deed, unknown>(({ deed }, { report }) => {

@@ -172,14 +172,3 @@ describe('concurrent validations', () => {
     for (const reason of refused) expect(reason).toMatchObject({ slug: 'busy', headers: { 'Retry-After': '70' } });
   });
 });
-
-describe('an idle worker', () => {
-  it('ends, and a new one is started when needed', async () => {
-    const brief = createSchemaValidator({ ...parts, metrics: createMetrics(), idleMs: 50 });
-    onTestFinished(() => brief.close());
-    const definition = parseDefinition('permit', { dataSchema: { required: ['a'] } });
-    expect((await brief.validate(form, definition, '{}')).errors).toHaveLength(1);
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    expect((await brief.validate(form, definition, '{}')).errors).toHaveLength(1);
-  });
-});

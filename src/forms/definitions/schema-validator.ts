@@ -27,8 +27,6 @@ export interface SchemaValidatorOptions {
   /** Time limit in milliseconds for one validation, including the compilation of the schema. */
   jobMs?: number;
   waitMs?: number;
-  /** Milliseconds after which an idle worker ends. */
-  idleMs?: number;
 }
 
 const noFindings: Findings = { errors: [], truncated: false };

@@ -31,6 +31,14 @@ function start(options: Partial<LimitedWorkersOptions> = {}) {
   return { workers, run, count };
 }
 
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 describe('a limited worker', () => {
   it('runs one job after another, and an error ends only its job', async () => {
     const { run, count } = start();
@@ -94,6 +102,14 @@ describe('a limited worker', () => {
     expect(await run('exitUnlessNew')).toEqual({ done: undefined });
     expect(await count('formgate_worker_kills_total')).toBe(1);
     await Promise.all([run('count', 'one'), run('count', 'two')]);
+  });
+
+  it('ends when it is idle, and a new one starts when needed', async () => {
+    const { run } = start({ idleMs: 50 });
+    expect(await run('count')).toEqual({ done: 1 });
+    const { done: pid } = (await run('pid')) as { done: number };
+    await expect.poll(() => isRunning(pid)).toBe(false);
+    expect(await run('count')).toEqual({ done: 1 });
   });
 
   it('reads compiled code, which halves the time of its start', async () => {
