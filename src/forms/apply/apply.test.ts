@@ -3,6 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ApplicantBrowser, startTestApply, type TestApply } from '../../../test/support/apply.ts';
+import { configure } from '../../../test/support/forms.ts';
+import { call } from '../../../test/support/platform.ts';
 
 const minute = 60_000;
 let apply: TestApply;
@@ -374,6 +376,18 @@ describe('invalid input', () => {
     const page = browser();
     for (const path of ['/definitions/closed', '/definitions/unknown', '/registers/unknown/entries'])
       expect((await page.ask('GET', path)).status, path).toBe(404);
+    const { forms } = apply;
+    const created = await call(`${forms.url}/form/v1/registers`, {
+      ...{ method: 'POST', token: forms.token('admin') },
+      body: { name: 'towns', description: 'Towns', entries: ['Banff'] },
+    });
+    expect(created.status).toBe(201);
+    const towns = async () => (await page.ask('GET', '/registers/towns/entries')).status;
+    expect(await towns()).toBe(404);
+    const update = { 'data-register:towns': { anonymousRead: true } };
+    await configure(forms.platform, 'platform', 'configuration-service', update);
+    forms.advance(6 * minute);
+    await expect.poll(towns).toBe(200);
     expect((await fetch(`${apply.forms.url}/apply/api/tenants/core/definitions/permit`)).status).toBe(404);
   });
 });
