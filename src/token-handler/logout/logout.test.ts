@@ -15,18 +15,16 @@ afterAll(() => platform.close());
 
 describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store) => {
   let world: SessionWorld;
-  let clients: Record<string, object>;
   let tap: HttpTap;
   beforeAll(async () => {
     const { origin, pathname } = new URL(platform.access.url);
     tap = await startHttpTap(origin);
     world = await startSessionWorld({ store, platform, accessUrl: `${tap.url}${pathname}` });
     const callback = `${world.site}/token-handler/clients`;
-    clients = {
+    await world.handler.configure({
       web: { redirectUris: [`${callback}/web/callback`] },
       through: { redirectUris: [`${callback}/through/callback`], keycloakLogout: true },
-    };
-    await world.handler.configure(clients);
+    });
     await world.handler.register('through');
   });
   afterAll(async () => {
@@ -107,18 +105,6 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(await isKnown(browser)).toBe(false);
   });
 
-  it('without ID token ends the session of the token handler only (rule 4)', async () => {
-    const older = await startSessionWorld({ platform, store: 'redis', client: { keycloakLogout: true } });
-    const { browser, handle } = await older.signIn();
-    await older.dropIdToken(handle);
-    const { headers } = await browser.request(older.clientUrl('logout'));
-    expect(headers.get('location')).toBe('/');
-    expect((await older.sessions(browser)).status).toBe(401);
-    await older.close();
-    // Restores the configured clients, which the start of `older` has replaced.
-    await world.handler.configure(clients);
-  });
-
   it('with Sec-Fetch-Site: cross-site ends the session of the token handler only (rule 5)', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
     const headers = { 'Sec-Fetch-Site': 'cross-site' };
@@ -151,6 +137,16 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect((await world.sessions(browser)).status).toBe(401);
     expect(await isKnown(browser)).toBe(true);
   });
+});
+
+it('a logout without ID token ends the session of the token handler only (rule 4)', async () => {
+  const world = await startSessionWorld({ platform, store: 'redis', client: { keycloakLogout: true } });
+  onTestFinished(() => world.close());
+  const { browser, handle } = await world.signIn();
+  await world.dropIdToken(handle);
+  const { headers } = await browser.request(world.clientUrl('logout'));
+  expect(headers.get('location')).toBe('/');
+  expect((await world.sessions(browser)).status).toBe(401);
 });
 
 it('a logout ends the session of the token handler even if the identity provider cannot be reached', async () => {

@@ -12,6 +12,7 @@ import { createRateLimits } from '../../service/limits/rate-limit.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import type { Client } from '../clients/client.ts';
 import type { Registration } from '../clients/registration.ts';
+import type { Session } from '../sessions/session.ts';
 import { browserSession } from '../sign-in/browser-session.ts';
 import { LogoutRefusal } from './logout-token.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
@@ -130,8 +131,8 @@ describe('a back-channel logout', () => {
 });
 
 describe('a logout by the person', () => {
-  const signOut = async (headers: Record<string, string> = {}, session = { tokens: { idToken: 'id token' } }) => {
-    const { request } = await world.open(session);
+  const signOut = async (headers: Record<string, string> = {}, session: Partial<Session> = {}) => {
+    const { request } = await world.open({ session, tokens: { idToken: 'id token' } });
     const response = await fetch(`${app.url}/token-handler/v1/clients/web/logout`, {
       redirect: 'manual',
       headers: { cookie: request().headers.cookie ?? '', ...headers },
@@ -181,6 +182,11 @@ describe('a logout by the person', () => {
     expect(await signOut()).toEqual(toRoot);
     expect(counted).toEqual([['person']]);
     expect(log.lines()).toEqual([]);
+  });
+
+  it('stays at the token handler if the session has no site to return to', async () => {
+    expect(await signOut({}, { site: '' })).toEqual(toRoot);
+    expect(counted).toEqual([['person']]);
   });
 
   it('stays at the token handler if the identity provider fails, and the log names the session', async () => {
