@@ -6,7 +6,8 @@ import { keepWrittenFacts } from '../../../test/support/written-facts.ts';
 
 let forms: TestForms;
 beforeAll(async () => {
-  forms = await startTestForms();
+  // The cache keeps documents for longer than a test waits, so a new definition is only found if a miss reads it.
+  forms = await startTestForms({ env: () => ({ PLATFORM_CACHE_TTL: 'PT1H' }) });
   await forms.define({ ...permit, id: 'once', oneFormPerApplicant: true });
   await forms.define({ ...permit, id: 'signed-in-only', anonymousApply: false });
 });
