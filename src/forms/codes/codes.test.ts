@@ -256,7 +256,7 @@ describe('a code', () => {
     expect((await read(id, code, 'otherIntake')).status).toBe(403);
   });
 
-  it('that was used stays used, even if the notification service would accept it again', async () => {
+  it('that was used is kept as an HMAC only', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     expect((await read(id, code)).status).toBe(200);
