@@ -97,7 +97,7 @@ it('the metrics show how many deletions and events wait', async () => {
   await expect.poll(metrics).toContain('formgate_registration_leftovers{kind="event"} 0');
 });
 
-it('a process that stops finishes its running work, and another replica does the rest', async () => {
+it('what a process that stops has not done is done by another replica', async () => {
   const leaving = await handler.startReplica();
   await handler.register('permits-web');
   await leaving.close();
