@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { tokenHandlerApiRoutes } from '../../test/rules/route-tables.ts';
 import { accessibilityViolations, launchChromium } from '../../test/support/chromium.ts';
-import { call } from '../../test/support/platform.ts';
+import { call, roleToken } from '../../test/support/platform.ts';
 import { startTestTokenHandler, type TestTokenHandler } from '../../test/support/token-handler.ts';
 import { isGuarded, type Route } from '../service/http/http-app.ts';
 
@@ -24,11 +24,11 @@ interface OpenApi {
 }
 const document = async () => (await call(`${handler.url}/openapi.json`)).body as OpenApi;
 
-describe('the route table', () => {
-  const root = '/token-handler/v1';
-  const routes = tokenHandlerApiRoutes();
-  const api = routes.filter(({ path }) => path.startsWith(root));
+const root = '/token-handler/v1';
+const routes = tokenHandlerApiRoutes();
+const api = routes.filter(({ path }) => path.startsWith(root));
 
+describe('the route table', () => {
   it('declares for every route who may call it', () => {
     expect(routes.length).toBeGreaterThan(8);
     expect(routes.filter((route) => !isGuarded(route)).map(({ method, path }) => `${method} ${path}`)).toEqual([]);
@@ -64,10 +64,12 @@ describe('the API documentation', () => {
   it('describes every route of the API once, under its versioned path', async () => {
     const { openapi, paths } = await document();
     expect(openapi).toBe('3.1.0');
-    expect(Object.keys(paths)).toEqual(
-      expect.arrayContaining(['/', '/health', '/token-handler/v1/clients', '/token-handler/v1/clients/{clientId}']),
-    );
-    expect(Object.keys(paths).filter((path) => /^\/token-handler\/(?!v1)/.test(path))).toEqual([]);
+    const documented = (path: string) => path.replaceAll(/[:*](\w+)/g, '{$1}');
+    const expected = new Set(api.map(({ path }) => documented(path)));
+    expect(expected).toContain('/token-handler/v1/clients/{clientId}');
+    const described = Object.keys(paths).filter((path) => path.startsWith('/token-handler'));
+    expect(described.toSorted()).toEqual([...expected].toSorted());
+    expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/', '/health']));
   });
 
   it('requires the tenant and the callbackUrl of a sign-in, and says which clients may omit them', async () => {
@@ -122,7 +124,25 @@ it('GET /health shows whether each dependency works', async () => {
 });
 
 it('the token handler registers its configuration definition, role and event at the platform when it starts', async () => {
-  await expect.poll(() => handler.log.text()).toContain('registration written');
+  const { access, url } = handler.platform;
+  const token = await roleToken(access, { 'configuration-service': ['configured-service'] });
+  const document = async (name: string) =>
+    (await call(`${url}/configuration/v2/configuration/platform/${name}/latest?core`, { token })).body;
+  await expect
+    .poll(() => document('configuration-service'))
+    .toMatchObject({ 'platform:token-handler': { configurationSchema: { properties: { clients: {} } } } });
+  await expect
+    .poll(() => document('tenant-service'))
+    .toMatchObject({
+      [access.urns.service('token-handler')]: { roles: [{ role: 'token-handler-admin', inTenantAdmin: true }] },
+    });
+  await expect
+    .poll(() => document('event-service'))
+    .toMatchObject({
+      'token-handler': {
+        definitions: { 'client-registered': { payloadSchema: { required: ['client', 'registeredBy'] } } },
+      },
+    });
 });
 
 it('the token handler serves its liveness, readiness and metrics on the metrics port', async () => {
