@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { captureLog } from '../support/captured-log.ts';
 import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
-import { permit } from '../support/forms.ts';
+import { configure, permit } from '../support/forms.ts';
 import { type SessionWorld, startSessionWorld } from '../support/sessions.ts';
 
 const platformLog = captureLog('info');
@@ -37,9 +37,9 @@ const linesOf = (text: string, id: string) =>
     .filter((line) => line.includes(id))
     .map((line) => JSON.parse(line) as Line);
 
-async function ask(headers: Record<string, string> = {}): Promise<string> {
+async function ask(headers: Record<string, string> = {}, definitionId = permit.id): Promise<string> {
   const { browser } = await site.signIn();
-  const url = `${site.site}/token-handler/v1/targets/forms/form/v1/definitions/${permit.id}`;
+  const url = `${site.site}/token-handler/v1/targets/forms/form/v1/definitions/${definitionId}`;
   const { status, headers: answered } = await browser.request(url, { headers });
   expect(status).toBe(200);
   return answered.get('x-request-id') ?? '';
@@ -62,8 +62,10 @@ it('a proxied request, the request of the form service, and its calls to the pla
 
 it('a trace that the client has begun is in the lines of all of them', async () => {
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
-  const id = await ask({ traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
-  for (const text of [site.handler.log.text, forms.logText]) {
+  // The form service asks the platform for a definition that it has not read before.
+  await configure(world.platform, 'platform', 'form-service', { unread: { ...permit, id: 'unread' } });
+  const id = await ask({ traceparent: `00-${traceId}-00f067aa0ba902b7-01` }, 'unread');
+  for (const text of [site.handler.log.text, forms.logText, platformLog.text]) {
     await expect.poll(() => linesOf(text(), id).length).toBeGreaterThan(0);
     for (const line of linesOf(text(), id)) expect(line.traceId).toBe(traceId);
   }
