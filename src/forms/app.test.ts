@@ -30,6 +30,19 @@ interface OpenApi {
 }
 const document = async () => (await call(`${forms.url}/openapi.json`)).body as OpenApi;
 
+it('changes of registers record no event, unlike those of forms', async () => {
+  const recorded = async () => (await forms.pool.query('SELECT count(*)::int AS n FROM outbox')).rows[0].n;
+  const before = await recorded();
+  const change = (method: string, path: string, body?: object) =>
+    call(`${forms.url}/form/v1/registers${path}`, { method, token: forms.token('admin'), ...(body && { body }) });
+  expect((await change('POST', '', { name: 'towns', description: 'Towns', entries: ['Banff'] })).status).toBe(201);
+  expect((await change('PATCH', '/towns', { entries: ['Jasper'] })).status).toBe(200);
+  expect((await change('DELETE', '/towns')).status).toBe(204);
+  expect(await recorded()).toBe(before);
+  await forms.draft();
+  expect(await recorded()).toBeGreaterThan(before);
+});
+
 describe.each(routes)('%s /form/v1/forms%s', (method, path) => {
   const own = () => forms.platform.access.urns.service('form-service');
   const claims = (changes: object = {}) => ({
