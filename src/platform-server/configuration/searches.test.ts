@@ -13,7 +13,7 @@ beforeAll(async () => {
   platform = await startTestPlatform({ env: { DATABASE_POOL_SIZE: '4' } });
   const roles = { 'configuration-service': ['configuration-admin'] };
   admin = await roleToken(platform.access, roles, { realm: 'demo' });
-  otherAdmin = await roleToken(platform.access, roles, { realm: 'other' });
+  otherAdmin = await roleToken(platform.access, { ...roles, 'tenant-service': [] }, { realm: 'other' });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
 });
 afterAll(async () => {
@@ -85,7 +85,7 @@ it('a tenant whose changes wait for a lock leaves connections to another tenant'
         ).rowCount,
     )
     .toBe(2);
-  expect((await call(`${platform.url}/api/tenant/v2/tenants`, { token: otherAdmin })).status).not.toBe(503);
+  expect((await call(`${platform.url}/api/tenant/v2/tenants`, { token: otherAdmin })).status).toBe(200);
   await client.query('COMMIT');
   client.release();
   for (const answered of await Promise.all(waiting)) expect(answered.status).toBe(200);
