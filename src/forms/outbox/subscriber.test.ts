@@ -221,8 +221,8 @@ describe('removal', () => {
     const form = await create();
     start();
     await waitUntilPending([]);
-    await remove(form);
     sink.answer((({ path }: { path: string }) => (path.startsWith('/event') ? { status: 503 } : undefined)) as never);
+    await remove(form);
     shift = 24 * 60 * 60_000;
     await sleep(200);
     expect(await pending()).toEqual(['form-deleted']);
