@@ -106,7 +106,7 @@ describe('an outage of Redis under load', () => {
     });
     await redisGate.open();
 
-    const late = responses.filter(({ sentAt }) => sentAt - started > 4_000);
+    const late = responses.filter(({ sentAt }) => sentAt - started > 6_000);
     expect(late.length).toBeGreaterThan(people.length);
     expect(statuses(late)).toEqual([503]);
     // Until the token handler notices the outage, it uses cached sessions.
@@ -122,7 +122,7 @@ describe('an outage of Redis under load', () => {
     await untilAll(200);
     expect((await finish()).status).toBe(302);
     process.stdout.write(
-      `Redis away for ${outage / 1_000} s: ${responses.length} responses, ${late.length} of them 503 after 4 s; all ${people.length} signed in ${Math.round(performance.now() - back)} ms after its return\n`,
+      `Redis away for ${outage / 1_000} s: ${responses.length} responses, ${late.length} of them 503 after 6 s; all ${people.length} signed in ${Math.round(performance.now() - back)} ms after its return\n`,
     );
   });
 });

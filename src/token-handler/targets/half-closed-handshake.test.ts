@@ -75,7 +75,6 @@ describe('a client that ends its side of the connection after its handshake', ()
   ])('gets %s, with the problem', async (_what, lines, path, status) => {
     const answer = await halfClosed(lines(), path);
     expect(answer).toMatchObject({ status, body: expect.stringContaining('urn:formgate:problem:') });
-    expect(answer.seconds).toBeLessThan(2);
     await expect.poll(inUse, { timeout: 5_000 }).toEqual(gone);
   });
 

@@ -13,7 +13,7 @@ import type { RunningService } from '../../service/operations/serve.ts';
 let world: TargetWorld;
 /** A replica of the token handler with a short UPSTREAM_TIMEOUT. */
 let hasty: RunningService;
-const firstByte = 400;
+const firstByte = 1_500;
 
 beforeAll(async () => {
   world = await startTargetWorld({ store: 'redis' });
