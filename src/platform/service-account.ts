@@ -105,7 +105,8 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
       return isRefused;
     },
     token,
-    authenticate: () => token().then(() => undefined, explainRejection(clientId)),
+    // A token that is still held says nothing about credentials that were refused since.
+    authenticate: () => (isRefused ? renewed() : token()).then(() => undefined, explainRejection(clientId)),
     async renew(refused) {
       if (held && held.token !== refused) return held.token;
       if (flight) return flight;

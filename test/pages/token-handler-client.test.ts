@@ -59,6 +59,20 @@ describe('sign-in', () => {
     }
   });
 
+  it('is not ended in other tabs by a tab of another client, and its end is noticed there', async () => {
+    const { context, open } = await frontend.newProfile();
+    const other = await open('/app?clientId=other&poll=50');
+    const page = await open('/app?poll=50');
+    await signIn(page);
+    await other.evaluate('client.read()');
+    expect(await other.evaluate('client.session')).toBeNull();
+    expect(await events(page)).toEqual(['signed-in']);
+    expect(await events(other)).toEqual(['signed-out']);
+    // The tab of the other client holds the lock, and polls for all tabs.
+    await context.clearCookies();
+    await hasEvent(page, 'expired');
+  });
+
   it('does not give what one person typed to another', async () => {
     const { open } = await frontend.newProfile();
     const page = await open();

@@ -33,7 +33,7 @@ export const guardMeanings: Record<string, string> = {
   anonymousRead: 'The configuration’s definition has `anonymousRead`. Otherwise 401.',
   nameOrRealm: 'The query has `name` or `realm`. Otherwise 401.',
   notEmbedded:
-    'A page of another site did not load this inside it: an image, a frame or a script without our cookie (Fetch Metadata). Otherwise 403.',
+    'The request is not for content that a page of another site embeds, such as an image, a frame or a script (Fetch Metadata). Requests with one of our cookies or a bearer token pass. Otherwise 403.',
   notPrefetched: 'The browser does not load the link in advance, before the person follows it. Otherwise 403.',
   addressLimit: 'A rate limit per client address. Over the limit 429.',
   rateLimit: 'A rate limit per session, person or process. Over the limit 429.',

@@ -35,13 +35,19 @@ export type SessionEvent =
   | { type: 'unauthorized'; url: string };
 
 /**
- * Returns null for the session of another client or tenant. An administrator of another tenant can make a link that
- * signs the person in to that tenant, which would then get what the person types.
+ * Returns a function that returns null for the session of another client or tenant. An administrator of another tenant
+ * can make a link that signs the person in to that tenant, which would then get what the person types. If the tenant's
+ * name is unknown because the tenant service does not respond, a session that was foreign before stays foreign.
  */
-export function ownSession(session: Session, options: Pick<ClientOptions, 'clientId' | 'tenant'>): Session | null {
-  const { clientId, tenant = session.tenantId } = options;
-  const names = [session.tenantId, session.tenant?.name ?? tenant].map(nameKey);
-  return session.clientId === clientId && names.includes(nameKey(tenant)) ? session : null;
+export function createOwnership({ clientId, tenant }: Pick<ClientOptions, 'clientId' | 'tenant'>) {
+  let foreign: string | undefined;
+  return (session: Session): Session | null => {
+    const wanted = nameKey(tenant ?? session.tenantId);
+    const name = session.tenant?.name ?? (session.id === foreign ? '' : wanted);
+    if (session.clientId === clientId && [session.tenantId, name].map(nameKey).includes(wanted)) return session;
+    foreign = session.id;
+    return null;
+  };
 }
 
 /** Names of tenants may be in any case, and may have hyphens instead of spaces. */

@@ -2,7 +2,7 @@
 // CSRF protection, and signs people in and out. This client never redirects on its own, and never sees a token.
 // README.md describes its use.
 import type { ClientOptions, SignIn } from './options.ts';
-import { ownSession, type Session, type SessionEvent } from './session.ts';
+import { createOwnership, type Session, type SessionEvent } from './session.ts';
 
 interface Message {
   session: Session | null;
@@ -21,7 +21,9 @@ export class TokenHandlerClient {
   readonly #channel: BroadcastChannel;
   readonly #closing = new AbortController();
   readonly #listeners = new Set<(event: SessionEvent) => void>();
+  readonly #own: (session: Session) => Session | null;
   #session: Session | null | undefined;
+  #found: Session | null | undefined;
   #person: string | undefined;
   /** The server's clock minus the browser's, in milliseconds. */
   #offset = 0;
@@ -34,6 +36,7 @@ export class TokenHandlerClient {
   constructor(options: ClientOptions) {
     const { clientId, prefix = '/token-handler', poll = 60_000 } = options;
     this.#options = options;
+    this.#own = createOwnership(options);
     this.#root = `${location.origin}${prefix}/`;
     this.#clientRoot = `${this.#root}clients/${encodeURIComponent(clientId)}`;
     this.#key = `formgate ${prefix}`;
@@ -171,14 +174,13 @@ export class TokenHandlerClient {
     const begun = this.#changes;
     const response = await fetch(`${this.#root}sessions`, { cache: 'no-store', signal: this.#closing.signal });
     if (!response.ok && response.status !== 401) throw new Error(`${response.url} responded ${response.status}`);
-    const found = response.ok ? ownSession((await response.json())[0], this.#options) : null;
-    // If another tab has reported a change since this request began, such as a sign-out, that report is newer than this
-    // response.
+    const found: Session | null = response.ok ? (await response.json())[0] : null;
+    // A report of another tab since this request began, such as a sign-out, is newer than this response.
     if (begun !== this.#changes) return this.#session ?? null;
     const date = response.headers.get('Date');
     if (date) this.#offset = Date.parse(date) - Date.now();
     this.#tell(found);
-    return found;
+    return this.#session ?? null;
   }
 
   #tell(session: Session | null, type: Message['type'] = 'expired'): void {
@@ -188,10 +190,11 @@ export class TokenHandlerClient {
     this.#learn(message);
   }
 
-  #learn({ session: told, offset, type }: Message): void {
+  #learn({ session: found, offset, type }: Message): void {
     const before = this.#session;
-    // A tab of another client on this site may have told of its session.
-    const session = told && ownSession(told, this.#options);
+    // Tabs of all clients of this site share the channel, so this may be another client's session.
+    const session = found && this.#own(found);
+    this.#found = found;
     this.#session = session;
     this.#offset = offset;
     this.#learnt = Date.now();
@@ -233,10 +236,10 @@ export class TokenHandlerClient {
     }
   }
 
-  /** Reads the session every `pause` milliseconds. Resolves when the client is closed. */
+  /** Reads the session every `pause` milliseconds, also for the tabs of other clients. Resolves when it is closed. */
   #poll(pause: number): Promise<void> {
     return new Promise((resolve) => {
-      const interval = setInterval(() => this.#session && this.#readQuietly(), pause);
+      const interval = setInterval(() => this.#found && this.#readQuietly(), pause);
       this.#closing.signal.addEventListener('abort', () => resolve(clearInterval(interval)));
     });
   }

@@ -111,7 +111,7 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
  * Routes an event to its next page of subscribers, in one transaction. An event with very many subscribers would
  * otherwise exceed the statement timeout. Returns true if nothing is left to route. The event's row contains the
  * position, so that a retry continues after the last page, whose notices may already be delivered. A person who
- * subscribes meanwhile gets the notice if the routing has not passed the position of the new subscriber.
+ * subscribes during the routing gets the notice if the routing has not yet passed the new subscriber's position.
  */
 async function routePage(options: DeliveryOptions, sequence: string, typeIds: readonly string[]): Promise<boolean> {
   const { pool, clock, routingPage: size = defaultRoutingPage } = options;

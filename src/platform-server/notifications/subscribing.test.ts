@@ -34,7 +34,7 @@ const requests: [string, () => Promise<unknown>][] = [
   ['a new criterion', () => subscribing.addOrReplace('t', 'u', 'ana', criterion)],
 ];
 
-it.each(requests)('%s of a subscriber that another request deletes meanwhile gets 404', async (_name, request) => {
+it.each(requests)('%s of a subscriber that a concurrent request deletes gets 404', async (_name, request) => {
   await pool.query(`INSERT INTO subscribers VALUES ('ana', 't', null, 'Ana', now())`);
   const other = new pg.Client({ connectionString: database.url });
   await other.connect();

@@ -93,6 +93,25 @@ it.each([400, 401])(
   },
 );
 
+it('reports the end of a refusal also while the service account holds an older token', async () => {
+  let accepts = true;
+  const server = createServer((request, response) => {
+    response.writeHead(request.method === 'POST' && !accepts ? 401 : 200, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify({ access_token: 'token', expires_in: 3_600 }));
+  });
+  const accessUrl = `http://127.0.0.1:${await listen(server)}/auth`;
+  const calls = createPlatformCalls();
+  onTestFinished(() => calls.close());
+  const account = createServiceAccount({ ...calls.options, accessUrl, clientId: 'forms', clientSecret: 'canary' });
+  const { state } = watch(accessUrl, account);
+  const held = await account.token();
+  accepts = false;
+  await expect(account.renew(held)).rejects.toThrow('identity-provider');
+  await expect.poll(() => state.status).toBe('refused');
+  accepts = true;
+  await expect.poll(() => state.status).toBe('up');
+});
+
 it('does not report a single failed request', async () => {
   let requests = 0;
   const port = await listen(

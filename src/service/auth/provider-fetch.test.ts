@@ -19,7 +19,7 @@ it('an identity provider whose name servers do not respond does not delay the ot
   const port = await startProvider();
   const answers: Record<string, Answer> = { 'silent.example': 'silent', 'id.example': '127.0.0.1' };
   const system = createSystemLookups(3, answers);
-  const agent = createProviderAgent(createHostLookups({ slots: { total: 2, perTenant: 1 }, lookup: system.lookup }));
+  const agent = createProviderAgent(createHostLookups({ slots: { total: 2, perTenant: 2 }, lookup: system.lookup }));
   const ask = async (host: string) => {
     const { body } = await agent.request({ origin: `http://${host}:${port}`, path: '/', method: 'GET' });
     return body.text();

@@ -12,13 +12,17 @@ import { uncompressedResponses } from '../http/uncompressed-responses.ts';
 export const longestResponse = 1_048_576;
 
 /** The lookups of all agents of this process. */
-const sharedLookups = createHostLookups({ slots: { total: lookupShares.providers, perTenant: 1 } });
+const sharedLookups = createHostLookups({
+  slots: { total: lookupShares.providers, perTenant: lookupShares.providers },
+});
+/** Hosts of identity providers are no tenants. Each host is a member, which has one lookup at a time. */
+const allProviders = () => '';
 
 /** Looks up the host of an identity provider, within the limits of all requests to identity providers. */
-export const lookupProvider = sharedLookups.lookupFor((host) => host);
+export const lookupProvider = sharedLookups.lookupFor(allProviders);
 
 export function createProviderAgent(lookups = sharedLookups): Dispatcher {
-  const connect = { timeout: 5_000, lookup: lookups.lookupFor((host) => host) };
+  const connect = { timeout: 5_000, lookup: lookups.lookupFor(allProviders) };
   // `pipelining: 0` makes the agent close each connection after its response.
   return new Agent({ pipelining: 0, connect, maxResponseSize: longestResponse }).compose(uncompressedResponses);
 }

@@ -81,7 +81,7 @@ export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOp
     if (stop.signal.aborted) return;
     if (error instanceof WrongSetting) {
       count.inc({ outcome: 'wrong_setting' });
-      wrong = error;
+      if (!wrong || wrong.mayPass) wrong = error;
       // A pod that is ready stays ready: see decision 0036.
       if (problem !== undefined) problem = error.message;
       log.error(error.facts, error.message);

@@ -173,11 +173,11 @@ export function watchConnection(
       const pause = delay(pingInterval, undefined, { ref: false });
       const checked = check();
       await Promise.race([pause, checked]);
-      // If Redis responds slowly, several pings run at a time. `lastResponse` is then older than the response time by
-      // at most one interval.
+      // While Redis is up, a ping starts every interval, even if earlier ones still wait. Slow responses therefore age
+      // `lastResponse` by at most one interval more than they take.
       if (state === 'up') await pause;
       if (state === 'up') continue;
-      // Otherwise only one ping runs at a time: a second ping would count as traffic and keep a dead socket open.
+      // While Redis is down, only one ping runs: a second one would count as traffic and keep a dead socket open.
       await checked;
       await delay(pingInterval / 4, undefined, { ref: false });
     }

@@ -45,7 +45,7 @@ export interface LogoutOptions {
   verifyLogoutToken: VerifyLogoutToken;
   /** Guard that sets `request.session`. */
   browserSession: Guard;
-  /** Guard that rejects what pages of other sites load inside them. */
+  /** Guard that rejects requests for content that pages of other sites embed. */
   notEmbedded: Guard;
   /** Limits the sign-outs of one address. Counts nothing else, so that few people are ever refused to sign out. */
   signOutLimit: Guard;

@@ -45,7 +45,7 @@ const outcome = (guard: SyncGuard, headers: Record<string, string>) => {
   }
 };
 
-describe('what a page of another site loads inside it', () => {
+describe('a request for what a page of another site embeds', () => {
   const guard = notEmbedded('__Host-session');
   const embedded = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'image' };
 
@@ -67,7 +67,7 @@ describe('what a page of another site loads inside it', () => {
     expect(outcome(guard, { ...embedded, ...headers })).toBe('passes');
   });
 
-  it('is unknown for clients that do not tell', () => {
+  it('passes if the client sends no Fetch Metadata', () => {
     expect(outcome(guard, {})).toBe('passes');
     expect(outcome(guard, { 'sec-fetch-site': 'cross-site' })).toBe('passes');
   });

@@ -56,8 +56,8 @@ function sessionGuard(name: string, find: (request: IncomingMessage) => Finding)
 }
 
 /**
- * Rejects what a page of another site makes a browser load inside it, such as images, frames and the responses of
- * scripts (Fetch Metadata Request Headers, section 2). Without this guard, such a page could use up the rate limits of
+ * Rejects requests for content that a page of another site embeds or fetches, such as images, frames and scripts (Fetch
+ * Metadata Request Headers, section 2). Without this guard, such a page could use up the rate limits of
  * its visitor's address, which an office may share. Accepts requests with a bearer token, and requests with one of our
  * cookies, because the identity provider may redirect a frame of the frontend. `cookieName` is the name of the session
  * cookie, with which the names of all our cookies begin. Throws Problem `forbidden`.

@@ -71,7 +71,7 @@ const sessionQuery = z.strictObject({ tenantId: z.string().optional() });
 const deletion = z.object({ deleted: z.boolean() });
 
 export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'> {
-  /** Rejects what pages of other sites load inside them. */
+  /** Rejects requests for content that pages of other sites embed. */
   notEmbedded: PlainGuard;
   /** Limits the requests of one address to list and end sessions. */
   addressLimit: Guard;

@@ -62,7 +62,7 @@ describe.each(['memory', 'redis'] as const)('the limit of sign-ins, counted in %
     expect(await begin(`203.0.113.${nth + 100}`)).toBe(302);
   });
 
-  it('does not count what a page of another site loads inside it, so that one page cannot lock out an office', async () => {
+  it('does not count what a page of another site embeds, so that one page cannot lock out an office', async () => {
     const headers = { 'X-Forwarded-For': address, 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Dest': 'image' };
     const callback = world.clientUrl('callback', { state: 'unknown', code: 'x' });
     for (let call = 0; call < most; call += 1)

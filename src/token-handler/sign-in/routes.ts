@@ -37,7 +37,7 @@ export interface SignInOptions {
   outcomes: SignInOutcomes;
   /** Guard that sets `request.session`. */
   browserSession: Guard;
-  /** Guard that rejects what pages of other sites load inside them. */
+  /** Guard that rejects requests for content that pages of other sites embed. */
   notEmbedded: Guard;
   signInLimit: Guard;
   /** Guard that rejects requests over http if the session cookie requires https. */
