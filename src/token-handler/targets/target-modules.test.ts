@@ -229,7 +229,8 @@ it('the API documentation shows one operation for all methods, with the checks i
     ...{ method: 'all', path: '/token-handler/v1/targets/:targetId/*path', operationId: 'proxy', handle: undefined },
   });
   expect(guards.map(({ name }) => name)).toEqual([
-    ...['addressLimit(targets-address)', 'liveSession', 'sessionTenant', 'csrf', 'rateLimit(targets-session)'],
+    ...['notEmbedded', 'addressLimit(targets-address)', 'liveSession', 'sessionTenant', 'csrf'],
+    'rateLimit(targets-session)',
   ]);
   expect(audit).toEqual({ unaudited: expect.stringMatching(/./) });
 });
