@@ -320,6 +320,11 @@ describe('the pages and the mail', () => {
 });
 
 describe('the OpenAPI document', () => {
+  const openApi = async () =>
+    (await (await fetch(`${apply.origin}/openapi.json`)).json()) as {
+      paths: Record<string, Record<string, { responses: Record<string, { content?: object }> }>>;
+    };
+
   it('lists each status of these pages, as HTML', async () => {
     const [open, locked, gone] = [await warned(), await warned(), await warned()];
     await apply.forms.setStatus(locked.id, 'Locked');
@@ -347,14 +352,23 @@ describe('the OpenAPI document', () => {
     expect([...new Set(answers.map(({ status }) => status))].sort()).toEqual([
       200, 400, 403, 404, 409, 410, 413, 415, 429,
     ]);
-    const document = (await (await fetch(`${apply.origin}/openapi.json`)).json()) as {
-      paths: Record<string, Record<string, { responses: Record<string, { content?: object }> }>>;
-    };
+    const document = await openApi();
     for (const { place, status, type } of answers) {
       const [path, method] = place;
       const declared = document.paths[path]?.[method]?.responses[status]?.content ?? {};
       expect([path, method, status, Object.keys(declared)]).toEqual([path, method, status, ['text/html']]);
       expect(type).toBe('text/html');
+    }
+  });
+
+  it('declares for opening a link only the possible statuses, and a link of a deleted form opens', async () => {
+    const { id, keep, remove } = await warned();
+    await apply.forms.ask('DELETE', `/${id}`, { as: 'admin' });
+    const { paths } = await openApi();
+    for (const link of [keep, remove]) {
+      expect((await fetch(link)).status).toBe(200);
+      const path = `/apply/forms/{formId}/${new URL(link).pathname.split('/').at(-1)}`;
+      expect([path, Object.keys(paths[path]?.get?.responses ?? {})]).toEqual([path, ['200', '400', '429', '500']]);
     }
   });
 });

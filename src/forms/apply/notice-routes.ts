@@ -22,10 +22,10 @@ const page = (description: string, headers?: Record<string, string>): Answer => 
   ...(headers && { headers }),
 });
 const retryAfter = { 'Retry-After': 'Seconds' };
+/** The responses of an opened link. It does not read the form. */
 const answers = {
   200: page('A page'),
   400: page('The link is not valid'),
-  410: page('The form was deleted'),
   429: page('Too many requests from this address', retryAfter),
   500: page('An unexpected failure'),
 };
@@ -35,6 +35,7 @@ const buttonAnswers = {
   403: page('The page of another site sent the request'),
   404: page('There is no such form'),
   409: page('The form is not a draft, it is locked, or it is on hold'),
+  410: page('The form was deleted'),
   502: page('A service of the platform failed'),
   503: page('The service is busy or unavailable', retryAfter),
   504: page('A service of the platform did not respond in time'),
