@@ -239,7 +239,7 @@ describe('a hidden question with an answer that is not valid', () => {
     await expect.poll(() => page.locator('.error-summary a').allTextContents()).toEqual(listed);
     expect(await faultsOf(page)).toEqual([]);
     await page.locator('.error-summary a').first().click();
-    const button = page.getByRole('button', { name: 'Remove what the form does not ask any more' });
+    const button = page.getByRole('button', { name: 'Remove the answers that the form no longer asks for' });
     await button.and(page.locator(':focus')).waitFor();
     script.answers = {};
     await button.click();
@@ -249,7 +249,7 @@ describe('a hidden question with an answer that is not valid', () => {
     await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
   }
   const textOf = (label: string) =>
-    `“${label}” is not complete or not right, but the form does not ask for it any more. Remove this answer`;
+    `“${label}” is incomplete or not valid, but the form no longer asks for it. Remove this answer`;
 
   it('can be removed before the form is sent, and the other answers stay', async () => {
     const { page, script } = await openHidden([control('born', { rule })], ['/data/born', '/data/born'], { born });

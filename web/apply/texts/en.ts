@@ -77,7 +77,7 @@ export const english = {
     sending: 'Sending the form…',
     final: 'You cannot change your answers after you have sent the form.',
     noPages: 'There are no questions for you to answer here. You can send the form as it is.',
-    removeHidden: 'Remove what the form does not ask any more',
+    removeHidden: 'Remove the answers that the form no longer asks for',
     removed: 'The answers are removed. Send the form again.',
     changed: 'Some answers were changed in another window. Check your answers, then send the form again.',
   },
@@ -210,7 +210,7 @@ export const english = {
     unexpected: (label: string) => `“${label}” is not expected here`,
     other: (label: string) => `Check your answer for “${label}”`,
     hidden: (label: string) =>
-      `“${label}” is not complete or not right, but the form does not ask for it any more. Remove this answer`,
+      `“${label}” is incomplete or not valid, but the form no longer asks for it. Remove this answer`,
     form: 'An answer is missing, or some answers do not go together. Check your answers',
   },
 };

@@ -80,7 +80,7 @@ export const french: EnglishTexts = {
     sending: 'Envoi du formulaire…',
     final: 'Vous ne pourrez plus modifier vos réponses après l’envoi.',
     noPages: 'Il n’y a pas de question pour vous ici. Vous pouvez envoyer le formulaire tel quel.',
-    removeHidden: 'Retirer ce que le formulaire ne demande plus',
+    removeHidden: 'Retirer les réponses que le formulaire ne demande plus',
     removed: 'Les réponses sont retirées. Envoyez encore le formulaire.',
     changed:
       'Des réponses ont changé dans une autre fenêtre. Vérifiez vos réponses, puis envoyez encore le formulaire.',
@@ -218,7 +218,7 @@ export const french: EnglishTexts = {
     unexpected: (label) => `« ${label} » n’est pas attendu ici`,
     other: (label) => `Vérifiez votre réponse pour « ${label} »`,
     hidden: (label) =>
-      `« ${label} » n’est pas complet ou pas juste, mais le formulaire ne le demande plus. Retirez cette réponse`,
+      `La réponse à « ${label} » est incomplète ou non valide, mais le formulaire ne la demande plus. Retirez-la`,
     form: 'Il manque une réponse, ou des réponses ne vont pas ensemble. Vérifiez vos réponses',
   },
 };

@@ -1,5 +1,5 @@
-// Offers to remove the answers that make the form invalid although no question shows them: a rule of the definition has
-// hidden their questions since they were given.
+// Offers to remove invalid answers that no question shows, usually because a rule has hidden the question since it was
+// answered.
 import { useRef } from 'preact/hooks';
 import { useForm } from '../form-context.ts';
 import { withoutAnswer } from '../model/files.ts';
