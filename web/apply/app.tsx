@@ -41,7 +41,7 @@ function FormApp({ frame, address, proposeLanguage }: FormAppProps) {
   const [definition, setDefinition] = useState<Definition | Message>();
   useEffect(() => {
     api.definition(address.definition).then(setDefinition, (cause: unknown) => {
-      const isUnknown = cause instanceof ApiProblem && (cause.status === 404 || cause.status === 400);
+      const isUnknown = cause instanceof ApiProblem && [400, 404].includes(cause.status) && !cause.isUnrouted;
       setDefinition({ kind: isUnknown ? 'unknown' : 'failed' });
     });
   }, [api, address]);

@@ -609,6 +609,17 @@ describe('a form that cannot be filled in is explained', () => {
     expect(await page.title()).toContain('The other form');
   });
 
+  it.each([
+    ['the service does not know it', 'application/problem+json', 'We do not know this form'],
+    ['a proxy has no route to the service', 'text/html', 'The page does not work right now'],
+  ])('if its definition is answered with 404 because %s', async (_why, contentType, title) => {
+    const body = contentType === 'text/html' ? '<h1>404</h1>' : '{"type":"urn:formgate:problem:not-found"}';
+    const { page } = await open({ definition: simple }, {}, '', (opened) =>
+      opened.route('**/definitions/form', (route) => route.fulfill({ status: 404, contentType, body })),
+    );
+    await page.getByRole('heading', { name: title }).waitFor();
+  });
+
   it.each(['', '.', '>'])('with a link that lost its end or has %j after it', async (more) => {
     const id = more === '' ? scriptedForm.slice(0, -3) : scriptedForm + more;
     const { page } = await open({ definition: simple }, {}, `#form=${id}`);
