@@ -83,7 +83,10 @@ function KnownForm({ frame, address, api, definition, proposeLanguage }: KnownFo
   if (shown === 'loading') return <LoadingPage frame={frame} />;
   if (shown === 'new') return <StartPage {...{ frame, api, definition }} onStarted={started} />;
   if (shown === 'code') return <CodePage {...{ frame, api, formId, keepsData: false }} onOpened={opened.open} />;
-  if ('kind' in shown) return <MessagePage frame={frame} message={shown} start={() => showStart('new', 'push')} />;
+  if ('kind' in shown) {
+    const start = () => showStart('new', 'push');
+    return <MessagePage frame={frame} message={shown} start={start} retry={opened.retry} />;
+  }
   return (
     <FormPages
       key={formId}

@@ -42,9 +42,12 @@ export function useOpened(options: OpenedOptions) {
   };
   const open = async () => {
     const found = await openForm(options, formId);
+    // The other definition's page replaces this page, and with it the drafts in memory.
+    const isSafe = !isElsewhere(found) || (await saveAll(works.values()));
     if (latest.current !== formId) return;
-    if (isElsewhere(found)) openElsewhere(found.definitionId);
-    else show(formId, found);
+    if (!isElsewhere(found)) show(formId, found);
+    else if (isSafe) openElsewhere(found.definitionId);
+    else show(formId, { kind: 'failed' });
   };
   useEffect(() => {
     if (shown === 'loading') void open();
@@ -66,6 +69,11 @@ export function useOpened(options: OpenedOptions) {
   return {
     shown,
     open,
+    /** Opens the form again after a failure. Does not load the page again, which could lose answers of other drafts. */
+    retry() {
+      show(formId, 'loading');
+      void open();
+    },
     end: (kind: EndReason) => void end(formId, kind),
     /** Shows a new draft, and saves the defaults of its questions. */
     begin({ id, etag }: { id: string; etag: string }) {
@@ -79,6 +87,13 @@ export function useOpened(options: OpenedOptions) {
       setLast({ id: '', shown: next });
     },
   };
+}
+
+/** Saves the drafts and sends their files. Resolves to false if one of them is not safe afterwards. */
+async function saveAll(works: Iterable<DraftWork>): Promise<boolean> {
+  const all = [...works];
+  await Promise.all(all.map((work) => work.isSafe || work.flush()));
+  return all.every(({ isSafe }) => isSafe);
 }
 
 const isDraft = (found: WithoutDraft | Draft): found is Draft => typeof found === 'object' && 'etag' in found;

@@ -1471,6 +1471,41 @@ test('the link to another form, opened over this one, never shows or saves the a
   expect(script.saved).toBeUndefined();
 });
 
+describe('the link to a form of another definition, opened over this one', () => {
+  const other = '5b0f3c9e-0000-4000-8000-000000000000';
+
+  /** Begins a draft, and prepares a form of another definition. */
+  async function beginWithOther() {
+    const script: ScriptedIntake = { definition: simple };
+    const { page } = await open(script, {}, '', (opened) =>
+      opened.route('**/definitions/other', (route) => {
+        const body = JSON.stringify({ ...simple, id: 'other', name: 'The other form' });
+        return route.fulfill({ contentType: 'application/json', body });
+      }),
+    );
+    await begin(page);
+    script.status = { ...inDraft.status, id: other, definitionId: 'other' };
+    return { page, script };
+  }
+
+  it('waits until the answers of this one are saved, and can be tried again', async () => {
+    const { page, script } = await beginWithOther();
+    script.answers = { 'PUT data': { status: 503, body: {} } };
+    await page.getByLabel('Your name').fill('Ana');
+    await page.evaluate(`location.hash = '#form=${other}'`);
+    await page.getByRole('heading', { name: 'The page does not work right now' }).waitFor();
+    await page.goBack();
+    await expect.poll(() => page.getByLabel('Your name').inputValue()).toBe('Ana');
+    await page.goForward();
+    await page.getByRole('heading', { name: 'The page does not work right now' }).waitFor();
+    script.answers = {};
+    await page.getByRole('button', { name: 'Try again now' }).click();
+    await page.waitForURL('**/apply/demo/other#*');
+    await expect.poll(() => page.title()).toContain('The other form');
+    expect(script.saved).toEqual({ data: { name: 'Ana' }, files: {} });
+  });
+});
+
 describe('the browser’s buttons Back and Forward', () => {
   it('lead to the receipt again after the form was sent', async () => {
     const { page } = await open({ definition: simple });

@@ -8,7 +8,16 @@ export type Message =
   | { kind: 'locked'; deleteOn?: string | null | undefined }
   | { kind: 'submitted'; number?: string | undefined; submitted?: string | null | undefined };
 
-export function MessagePage({ frame, message, start }: { frame: FrameProps; message: Message; start?: () => void }) {
+interface MessageProps {
+  frame: FrameProps;
+  message: Message;
+  /** Shows the page on which a form begins. */
+  start?(): void;
+  /** Repeats what failed. By default, the button loads the page again. */
+  retry?(): void;
+}
+
+export function MessagePage({ frame, message, start, retry }: MessageProps) {
   const texts = textsOf(frame.language);
   const { title, lines } = contentOf(message, texts);
   const canStart = start && ['gone', 'deleted', 'left', 'finished', 'submitted'].includes(message.kind);
@@ -19,8 +28,8 @@ export function MessagePage({ frame, message, start }: { frame: FrameProps; mess
       ))}
       <div class="buttons">
         {message.kind === 'failed' && (
-          <button type="button" onClick={() => location.reload()}>
-            {texts.states.reload}
+          <button type="button" onClick={retry ?? (() => location.reload())}>
+            {retry ? texts.saved.retry : texts.states.reload}
           </button>
         )}
         {canStart && (
