@@ -287,6 +287,30 @@ describe('a hidden question with an answer that is not valid', () => {
     await removeHidden(page, script, [textOf('Born on')]);
     expect(script.saved).toEqual({ data: { hasDog: true, dog: { isYoung: false } }, files: {} });
   });
+
+  it('leaves the other problems in the summary when it is removed, also one about a list that is shown', async () => {
+    const isYoung = { scope: '#/properties/name', schema: { const: 'young' } };
+    const elements = [control('name'), control('born', { rule: { effect: 'SHOW', condition: isYoung } })];
+    const people = control('people', { options: { detail: { type: 'VerticalLayout', elements } } });
+    const items = { ...dog, required: ['born'] };
+    const pointers = ['/data/born', '/data/people/0/born'];
+    const properties = { born, people: { type: 'array', title: 'People', items } };
+    const { page } = await openHidden([control('born', { rule }), people], pointers, properties);
+    await page.getByLabel('Day').fill('12');
+    await page.getByLabel('I have a dog').uncheck();
+    await page.getByRole('button', { name: /^Add to: People/ }).click();
+    await page.getByLabel(/^Name/).fill('Bo');
+    await next(page);
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    const links = page.locator('.error-summary:focus a');
+    const aboutPeople = 'Check your answer for “People”';
+    await expect.poll(() => links.allTextContents()).toEqual([textOf('Born on'), aboutPeople]);
+    await page.getByRole('button', { name: 'Remove the answers that the form no longer asks for' }).click();
+    await expect.poll(() => links.allTextContents()).toEqual([aboutPeople]);
+    expect(await page.getByText('The answers are removed.').count()).toBe(0);
+    await links.click();
+    await page.locator('.has-error', { hasText: aboutPeople }).waitFor();
+  });
 });
 
 it('a date that does not exist is shown in the summary as it was typed', async () => {

@@ -67,6 +67,15 @@ export function fieldAt(path: Path, fields: readonly Field[]): Field | undefined
   );
 }
 
+/**
+ * Returns the field to name for a missing value that no visible question shows: the innermost list around it or, if there
+ * is none, a field of the section around it.
+ */
+export function fieldAround(path: Path, fields: readonly Field[]): Field | undefined {
+  const list = fields.findLast(({ kind, path: around }) => kind === 'list' && startsWith(path, around));
+  return list ?? fieldAt(path.slice(0, -1), fields);
+}
+
 const isLeaf = ({ kind }: Field) => kind !== 'object';
 
 /**

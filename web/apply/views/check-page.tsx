@@ -145,7 +145,9 @@ function useSubmission(props: CheckProps) {
     else fail([{ text: (texts) => problemText(cause, texts, texts.code.tooMany) }]);
   };
   const onRemoved = () => {
-    setProblems(problems.filter(({ hidden }) => !hidden));
+    const left = problems.filter(({ hidden }) => !hidden);
+    if (left.length > 0) return fail(left);
+    setProblems([]);
     setRemoved(true);
   };
   return { problems, attempt, isBusy, submit, isRemoved, onRemoved };

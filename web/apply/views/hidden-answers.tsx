@@ -8,7 +8,7 @@ import type { Path } from '../model/json.ts';
 interface HiddenAnswersProps {
   /** Paths of the answers to remove. */
   paths: readonly Path[];
-  /** True after the person has removed such answers. */
+  /** True after the person has removed such answers, if no other problem remains. */
   isRemoved: boolean;
   onRemoved(): void;
 }
@@ -19,7 +19,7 @@ export function HiddenAnswers({ paths, isRemoved, onRemoved }: HiddenAnswersProp
   const remove = () => {
     changeContent((content) => paths.reduce((left, path) => withoutAnswer(left, path), content));
     onRemoved();
-    // The button disappears, so the focus moves to the note.
+    // The button disappears, so the focus moves to the note. If other problems remain, their summary then gets it.
     note.current?.focus();
   };
   return (

@@ -2,7 +2,7 @@
 import { type Field, nameOf, titleAt } from '../model/fields.ts';
 import { type Path, pathOf, pointerOf } from '../model/json.ts';
 import { messageFor } from '../model/messages.ts';
-import { fieldAt, hiddenAnswerAt } from '../model/questions.ts';
+import { fieldAround, fieldAt, hiddenAnswerAt } from '../model/questions.ts';
 import { titled } from '../model/titles.ts';
 import type { Finding } from '../model/validator.ts';
 import type { Upload } from '../saving/uploads.ts';
@@ -50,7 +50,7 @@ function ofPointer(pointer: string, { fields, place, draft }: Shown): Problem {
   const path = pathOf(pointer).slice(1);
   const hidden = hiddenAnswerAt(path, fields, draft.work.content.data);
   if (hidden) return { hidden, target: hiddenAnswersId, text: ({ errors }) => errors.hidden(titleAt(hidden, place)) };
-  const field = fieldAt(path, fields);
+  const field = fieldAt(path, fields) ?? fieldAround(path, fields);
   const labelIn = (texts: Texts) => (field ? titled(field, fields, texts).label : nameOf(path));
   return { field, text: (texts) => (path.length === 0 ? texts.errors.form : texts.errors.other(labelIn(texts))) };
 }
