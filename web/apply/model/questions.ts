@@ -68,8 +68,8 @@ export function fieldAt(path: Path, fields: readonly Field[]): Field | undefined
 }
 
 /**
- * Returns the field to name for a missing value that no visible question shows: the innermost list around it or, if there
- * is none, a field of the section around it.
+ * Returns the field to name for a missing value that no visible question shows: the innermost list around it or, if
+ * there is none, a field of the section around it.
  */
 export function fieldAround(path: Path, fields: readonly Field[]): Field | undefined {
   const list = fields.findLast(({ kind, path: around }) => kind === 'list' && startsWith(path, around));
