@@ -107,7 +107,10 @@ const draftIndexes = [
 const stageIndexes: [Stage, string[]][] = [
   ['warn', draftIndexes],
   ['lock', draftIndexes],
-  ['delete', ['forms_locked_to_expire', 'outbox_by_form', 'forms_pkey', 'quarantine_by_form']],
+  [
+    'delete',
+    ['forms_locked_to_expire', 'outbox_by_form', 'outbox_subscribes_by_form', 'forms_pkey', 'quarantine_by_form'],
+  ],
 ];
 const purgeIndexes: [Purge, string[]][] = [
   ['tombstones', ['tombstones_by_age']],
@@ -135,7 +138,7 @@ const outboxIndexes: [string, (store: OutboxStore) => Promise<unknown>, string[]
         sequences.map((sequence) => ({ row: { sequence }, subscriberId: "o'b\\rien" })),
         now,
       ),
-    ['outbox_pkey', 'outbox_by_form', 'forms_pkey'],
+    ['outbox_pkey', 'outbox_by_form', 'outbox_subscribes_by_form', 'forms_pkey'],
   ],
   [
     'failure',
@@ -153,7 +156,7 @@ const outboxIndexes: [string, (store: OutboxStore) => Promise<unknown>, string[]
         })),
         now,
       ),
-    ['outbox_pkey', 'outbox_by_form', 'forms_pkey'],
+    ['outbox_pkey', 'outbox_by_form', 'outbox_subscribes_by_form', 'forms_pkey'],
   ],
 ];
 

@@ -91,6 +91,8 @@ const mostNamed = 1_000;
  * The end of a statement whose CTE `done` returns the settled rows. For each `form-deleted`, it inserts the rows that
  * remove the subscriber and the files. The row for the subscriber comes first, so that a file that cannot be deleted
  * does not delay the removal of the subscriber. `more` is SQL that selects further rows to insert.
+ * Only `outbox_subscribes_by_form` has the order of nulls in which the statement looks for the form's `subscribe`, so
+ * Postgres cannot choose an index that contains all rows of the form.
  *
  * The actors' names are removed from each row when it is accepted. Rows that a pod of an older version has accepted
  * still contain names until they are purged. The statement removes these names too, but only from the latest rows.
@@ -111,7 +113,7 @@ SELECT form_id, tenant_id, kind, facts, ${timestampSql(removal)}, ${timestampSql
   FROM done d CROSS JOIN LATERAL (
     SELECT coalesce(
       (SELECT p.facts ->> 'subscriberId' FROM outbox p
-       WHERE p.form_id = d.form_id AND p.kind = 'subscribe' ORDER BY p.sequence DESC LIMIT 1),
+       WHERE p.form_id = d.form_id AND p.kind = 'subscribe' ORDER BY p.sequence DESC NULLS LAST LIMIT 1),
       d.facts ->> 'subscriberId') AS id) s
   WHERE d.kind = 'form-deleted' AND s.id IS NOT NULL
   UNION ALL
@@ -125,6 +127,7 @@ ORDER BY rank`;
 
 /**
  * Selects the row that removes a subscriber whose form was deleted during `subscribe`, if no `form-deleted` is pending.
+ * The order of nulls has the same purpose as in {@link removalsSql}.
  */
 const orphanSql = `
   UNION ALL
@@ -133,9 +136,10 @@ const orphanSql = `
   FROM done d
   WHERE d.kind = 'subscribe' AND d.subscriber_id IS NOT NULL
     AND NOT EXISTS (SELECT FROM pointed WHERE pointed.id = d.form_id)
-    AND NOT EXISTS (
-      SELECT FROM outbox p WHERE p.form_id = d.form_id AND p.kind = 'form-deleted' AND ${isOpen('p')}
-        AND p.not_before < 'infinity')`;
+    AND (
+      SELECT p.sequence FROM outbox p
+      WHERE p.form_id = d.form_id AND p.kind = 'form-deleted' AND ${isOpen('p')} AND p.not_before < 'infinity'
+      ORDER BY p.sequence DESC NULLS LAST LIMIT 1) IS NULL`;
 
 /**
  * Marks rows as accepted, and writes the consequences. A row loses the name of its actor, which only its delivery

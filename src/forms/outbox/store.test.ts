@@ -11,11 +11,6 @@ const later = (ms: number) => new Date(now.getTime() + ms);
 const options = { service: 'events', limit: 10, now, lease: 60_000 } as const;
 const claim = async (at = now, limit = 10) => (await store.claim({ ...options, limit, now: at })).rows;
 
-/** The output of EXPLAIN: the blocks that a statement read from the cache and from the disk. */
-interface Explained {
-  'QUERY PLAN': [{ Plan: { 'Shared Hit Blocks': number; 'Shared Read Blocks': number } }];
-}
-
 beforeEach(async () => {
   database = await createOutboxDatabase();
   store = createOutboxStore({ pool: database.pool, removalDelay: 900_000, noticeTime: 0, deleteFiles: false });
@@ -120,28 +115,6 @@ describe('a claim', () => {
       expect(plan).toMatch(/Index (?:Only )?Scan using outbox_open_by_form/);
     },
   );
-
-  it('reads little for a form that was submitted and returned in a loop, and returns the rows of other forms', async () => {
-    const [looped, other] = [await database.addForm({ at: now }), await database.addForm({ at: now })];
-    const rowsSql = `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before)
-      SELECT $1, 't', 'form-submitted', $2, $2 FROM generate_series(1, $3)`;
-    await database.pool.query(rowsSql, [looped, now, 5_000]);
-    await database.pool.query("UPDATE outbox SET not_before = 'infinity' WHERE sequence <= 1000");
-    await database.pool.query('UPDATE outbox SET accepted = $1 WHERE sequence > 1000', [now]);
-    await database.pool.query(rowsSql, [looped, now, 2_000]);
-    const last = await database.addRow(other, 'form-created', { at: now });
-    const sql = claimSql(options).replace('WITH due', 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) WITH due');
-    const client = await database.pool.connect();
-    const results: unknown = await client.query(`BEGIN; ${sql}; ROLLBACK`).finally(() => client.release());
-    const plan = (results as { rows: Explained[] }[]).at(-2)?.rows[0]?.['QUERY PLAN'][0].Plan;
-    const blocks = (plan?.['Shared Hit Blocks'] ?? Number.NaN) + (plan?.['Shared Read Blocks'] ?? Number.NaN);
-    // Before, each of the 2,000 rows read all accepted and quarantined rows of the form: 1,800,000 blocks.
-    expect(blocks).toBeLessThan(50_000);
-    expect((await claim()).map(({ formId, sequence }) => [formId, sequence])).toEqual([
-      [looped, '5001'],
-      [other, last],
-    ]);
-  });
 
   it('is not compiled, which would take a thousand times as long as the claim up to Postgres 17', async () => {
     const sql = claimSql(options);
