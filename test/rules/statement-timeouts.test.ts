@@ -2,6 +2,7 @@
 // are below the silence limit of their pool.
 import { expect, it } from 'vitest';
 import { longestCount } from '../../src/forms/expiry/count-forms.ts';
+import { longestSingle } from '../../src/forms/outbox/store.ts';
 import { longestChange, registerSilence } from '../../src/forms/registers/register-lock.ts';
 import { statementSeconds } from '../../src/service/postgres/migrate.ts';
 import { silenceLimits } from '../../src/service/postgres/silent-connections.ts';
@@ -11,6 +12,7 @@ import { listFiles } from './source-files.ts';
 /** The files that set timeouts on connections of a pool. */
 const onPools = [
   { path: 'src/forms/expiry/count-forms.ts', timeout: longestCount, silence: silenceLimits },
+  { path: 'src/forms/outbox/store.ts', timeout: longestSingle, silence: silenceLimits },
   { path: 'src/forms/registers/register-lock.ts', timeout: longestChange, silence: registerSilence },
   { path: 'src/token-handler/clients/registration-locks.ts', timeout: longestClientWait, silence: changeSilence },
 ];

@@ -196,27 +196,3 @@ it('a row that Postgres refuses to settle in any way does not stop the deliverie
   await expect.poll(open, { timeout: 15_000 }).toBe(0);
   expect(logged.text()).toContain('outbox row not settled');
 });
-
-it('a row that Postgres takes too long to settle delays no other form, and is delivered again until it is settled', async () => {
-  const slow = await database.addForm();
-  await database.addRow(slow, 'form-created');
-  const delay = (seconds: number) =>
-    database.pool.query(`CREATE OR REPLACE FUNCTION delay() RETURNS trigger LANGUAGE plpgsql AS
-      $$ BEGIN PERFORM pg_sleep(${seconds}); RETURN NEW; END $$`);
-  await delay(600);
-  await database.pool.query(`
-    CREATE TRIGGER delay BEFORE UPDATE ON outbox FOR EACH ROW
-    WHEN (NEW.form_id = '${slow}' AND NEW.accepted IS NOT NULL) EXECUTE FUNCTION delay()`);
-  const others = await Promise.all(Array.from({ length: 20 }, () => database.addForm()));
-  for (const form of others) await database.addRow(form, 'form-created');
-  const url = new URL(database.url);
-  url.searchParams.set('options', '-c statement_timeout=2s');
-  const logged = captureLog();
-  start({ databaseUrl: url.href, write: (line) => logged.log.info(JSON.parse(line)) });
-  await expect.poll(() => database.undelivered(), { timeout: 60_000 }).toBe(1);
-  await expect.poll(() => sent(slow).length, { timeout: 60_000 }).toBeGreaterThan(1);
-  expect(logged.text()).toContain('outbox row not settled');
-  await delay(0);
-  await expect.poll(() => database.undelivered(), { timeout: 60_000 }).toBe(0);
-  expect(await entries()).toEqual([]);
-});

@@ -5,12 +5,12 @@
 // again later.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
-import { isStatementTimeout } from '../../service/postgres/postgres.ts';
+import { isLockTimeout, isStatementTimeout } from '../../service/postgres/postgres.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { FailureLog } from './failure.ts';
 import type { FailedRow } from './settle-statements.ts';
-import type { ClaimedRow, OutboxStore } from './store.ts';
+import { type ClaimedRow, longestSingle, type OutboxStore } from './store.ts';
 
 /** The outcome of a claimed row. */
 export type Outcome = { row: ClaimedRow } & (
@@ -44,39 +44,43 @@ export interface SettlementsOptions {
 
 type RefusedRow = { row: ClaimedRow } & QuarantineCause;
 
-/**
- * Number of parts into which a failed batch is divided. With more parts, fewer statements run until the statement
- * timeout.
- */
+/** Number of parts into which a refused batch is divided. */
 const divisor = 8;
+
+/** Returns the cause that is logged for a row whose statement takes too long, or waits too long for a lock. */
+function lateness(error: unknown): QuarantineCause | undefined {
+  if (isStatementTimeout(error)) return { reason: 'database-refused', detail: 'SQLSTATE 57014' };
+  return isLockTimeout(error) ? { reason: 'database-refused', detail: 'SQLSTATE 55P03' } : undefined;
+}
 
 /**
  * Settles a batch. If Postgres refuses the batch, divides it to find the refused rows, and returns them. If Postgres
- * takes too long for the batch, divides it too, and passes a row that takes too long alone to `giveBack`. Without
- * `giveBack`, throws the timeout.
+ * takes too long for the batch, settles its rows one by one, each within `longestSingle`, and passes a row that takes
+ * too long alone to `giveBack`. Without `giveBack`, throws the timeout.
  */
 async function inParts<O extends { row: ClaimedRow }>(
   batch: readonly O[],
-  settle: (part: readonly O[]) => Promise<void>,
-  giveBack?: (row: ClaimedRow) => Promise<void>,
+  settle: (part: readonly O[], timeout?: number) => Promise<void>,
+  giveBack?: (row: ClaimedRow, late: QuarantineCause) => Promise<void>,
+  timeout?: number,
 ): Promise<RefusedRow[]> {
   try {
-    await settle(batch);
+    await settle(batch, timeout);
     return [];
   } catch (error) {
     const cause = databaseRefusal(error);
-    const isLate = giveBack !== undefined && isStatementTimeout(error);
-    if (!cause && !isLate) throw error;
+    const late = giveBack && lateness(error);
+    if (!cause && !late) throw error;
     const [first] = batch;
     if (batch.length === 1 && first) {
       if (cause) return [{ row: first.row, ...cause }];
-      await giveBack?.(first.row);
+      if (late) await giveBack?.(first.row, late);
       return [];
     }
     const refused: RefusedRow[] = [];
-    const size = Math.ceil(batch.length / divisor);
+    const size = late ? 1 : Math.ceil(batch.length / divisor);
     for (let at = 0; at < batch.length; at += size)
-      refused.push(...(await inParts(batch.slice(at, at + size), settle, giveBack)));
+      refused.push(...(await inParts(batch.slice(at, at + size), settle, giveBack, late && longestSingle)));
     return refused;
   }
 }
@@ -85,9 +89,6 @@ async function inParts<O extends { row: ClaimedRow }>(
 const linger = 20;
 /** Milliseconds between two attempts to settle rows while Postgres is unavailable. */
 const pause = 1_000;
-
-/** The cause that is logged for a row whose statement takes too long. */
-const late: QuarantineCause = { reason: 'database-refused', detail: 'SQLSTATE 57014' };
 
 /**
  * Returns a function that settles a batch. The call can be repeated, because each statement changes only rows that
@@ -99,16 +100,17 @@ function createSettle({ store, clock, failures, pace }: SettlementsOptions) {
     const fail = async (rows: readonly ({ row: ClaimedRow } & FailedRow)[]) =>
       void unsettled.push(...(await inParts(rows, (part) => store.fail(part))));
     // This statement takes little time, so if it times out too, Postgres is too slow for any statement.
-    const giveBack = async (row: ClaimedRow) => {
+    const giveBack = async (row: ClaimedRow, late: QuarantineCause) => {
       await fail([{ row, notBefore: new Date(clock().getTime() + retryDelay(row.attempts, pace.retry.row)) }]);
       unsettled.push({ row, ...late });
     };
     const accepted = batch.filter((outcome) => outcome.kind === 'accepted');
     const failed = batch.filter(({ kind }) => kind === 'failed' || kind === 'untried' || kind === 'postponed');
-    const unaccepted = await inParts(accepted, (part) => store.accept(part, clock()), giveBack);
+    const unaccepted = await inParts(accepted, (part, timeout) => store.accept(part, clock(), timeout), giveBack);
     const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...unaccepted];
     await fail(failed);
-    unsettled.push(...(await inParts(refused, (part) => store.quarantine(part, clock()), giveBack)));
+    const quarantine = (part: readonly RefusedRow[], timeout?: number) => store.quarantine(part, clock(), timeout);
+    unsettled.push(...(await inParts(refused, quarantine, giveBack)));
     const left = new Set(unsettled.map(({ row }) => row));
     for (const { row, reason, detail } of refused) if (!left.has(row)) failures.quarantined(row, { reason, detail });
     for (const { row, reason, detail } of unsettled) failures.unsettled(row, { reason, detail });

@@ -105,6 +105,15 @@ SELECT kind, count(*)::int AS count,
 FROM outbox WHERE accepted IS NULL AND created <= $1 AND not_before < 'infinity'
 GROUP BY kind`;
 
+/**
+ * Maximum milliseconds for the statement that settles one row of a batch that took too long. It is short, so that the
+ * other rows are settled, and the slow row is given back, before their claims expire.
+ */
+export const longestSingle = 2_000;
+
+/** Limits the next statement to a number of milliseconds. Without it, the statement timeout of the role applies. */
+const timeoutSql = (timeout?: number) => (timeout ? `SET LOCAL statement_timeout = ${Math.trunc(timeout)}; ` : '');
+
 export type OutboxStore = ReturnType<typeof createOutboxStore>;
 
 /** The functions of the store that the dispatcher needs. */
@@ -117,14 +126,17 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
   /**
    * Adds the accepted events to the estimated queue of the notification service. Returns the time by which their
    * notices have probably been sent. Runs outside the transaction of the acceptance: otherwise, all acceptances would
-   * wait for the single row of `notice_queue`.
+   * wait for the single row of `notice_queue`. A failure is not about the rows, so it is thrown without its SQLSTATE.
    */
   async function noticesUntil(rows: readonly AcceptedRow[], now: Date): Promise<Date | undefined> {
     const sent = rows.filter(({ row }) => row.kind !== undefined && isEventKind(row.kind));
     if (sent.length === 0) return undefined;
     // A failed acceptance is retried, but its events are added to the queue only once.
     const added = sent.filter((row) => !queued.has(row));
-    const { rows: found } = await pool.query<{ busyUntil: Date }>(queueSql, [now, added.length * noticeTime]);
+    const queue = pool.query<{ busyUntil: Date }>(queueSql, [now, added.length * noticeTime]);
+    const { rows: found } = await queue.catch((cause: unknown) => {
+      throw new Error('the estimated queue of notices cannot be updated', { cause });
+    });
     for (const row of added) queued.add(row);
     return found[0] && endOf(found[0].busyUntil, removalDelay);
   }
@@ -167,18 +179,20 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
     async replaceSubscriber(formId: string, lost: string, now: Date): Promise<void> {
       await pool.query(replaceSubscriberSql, [formId, lost, now, ...storedOrigin()]);
     },
-    /** Marks rows as accepted. The call can be repeated. See {@link acceptSql}. */
-    async accept(rows: readonly AcceptedRow[], now: Date): Promise<void> {
+    /** Marks rows as accepted. The call can be repeated. See {@link acceptSql}; `timeout` is in milliseconds. */
+    async accept(rows: readonly AcceptedRow[], now: Date, timeout?: number): Promise<void> {
       if (rows.length === 0) return;
-      await pool.query(acceptSql(rows, { ...settlement(now), noticesUntil: await noticesUntil(rows, now) }));
+      const sql = acceptSql(rows, { ...settlement(now), noticesUntil: await noticesUntil(rows, now) });
+      await pool.query(timeoutSql(timeout) + sql);
     },
     /** Ends the claims of rows that were not accepted. Skips rows that another process has claimed since. */
     async fail(rows: readonly FailedRow[]): Promise<void> {
       if (rows.length > 0) await pool.query(failSql(rows));
     },
     /** Quarantines rows, so that the later rows of their forms can be delivered. See {@link quarantineSql}. */
-    async quarantine(rows: readonly RefusedRow[], now: Date): Promise<void> {
-      if (rows.length > 0) await pool.query(quarantineSql(rows, settlement(now), productVersion()));
+    async quarantine(rows: readonly RefusedRow[], now: Date, timeout?: number): Promise<void> {
+      if (rows.length === 0) return;
+      await pool.query(timeoutSql(timeout) + quarantineSql(rows, settlement(now), productVersion()));
     },
     async backlog(now: Date): Promise<Backlog[]> {
       return (await pool.query<Backlog>(backlogSql, [now])).rows;
