@@ -19,7 +19,9 @@ export const plainLink = `{{#if ${url}}} {{${url}}}{{/if}}`;
 /** A template for a link of the warning mail. Events contain such links only if the applicant's pages are enabled. */
 export const ownLink = (member: string, before: string, text: string) =>
   `{{#if event.payload.${member}}}<p>${before} <a href="{{event.payload.${member}}}">${text}</a></p>{{/if}}`;
-export const reference = '{{event.payload.form.reference}}';
+/** The events of version 0.2.0 have no reference. */
+export const reference =
+  '{{#if event.payload.form.reference}}{{event.payload.form.reference}}{{else}}{{event.payload.form.id}}{{/if}}';
 
 /**
  * A template for a preposition and a date, or for nothing if the event does not have the date. `options` are arguments

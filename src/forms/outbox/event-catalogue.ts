@@ -142,12 +142,15 @@ export interface EventType {
 
 /**
  * Returns the event types of a catalogue. The event service rejects an event that does not match its schema. The
- * schemas allow unknown properties, because a newer pod may send new members before it has registered their schema.
+ * schemas allow unknown properties, because a newer pod may send new members before it has registered their schema, and
+ * do not require new members, because an older pod does not send them.
  */
 export function eventTypesOf(catalogue: Record<string, EventEntry>): EventType[] {
   return Object.entries(catalogue).map(([name, { description, payload }]) => {
-    const properties = Object.entries(payload).map(([member, { schema }]) => [member, schema] as const);
-    return { name, description, payloadSchema: objectSchema(Object.fromEntries(properties)) };
+    const members = Object.entries(payload);
+    const properties = Object.fromEntries(members.map(([member, { schema }]) => [member, schema] as const));
+    const newOnes = members.flatMap(([member, { isNew }]) => (isNew ? [member] : []));
+    return { name, description, payloadSchema: objectSchema(properties, newOnes) };
   });
 }
 

@@ -34,6 +34,8 @@ export interface PayloadSource {
 /** A member of an event's payload: its schema, and the function that renders its value. */
 export interface Field {
   schema: JsonSchema;
+  /** True if the events of the previous version do not have this member. See {@link objectSchema}. */
+  isNew?: true;
   render(source: PayloadSource): unknown;
 }
 
@@ -41,9 +43,13 @@ const optionalDateTime = { type: ['string', 'null'], format: 'date-time' };
 const optionalText = { type: ['string', 'null'] };
 const optionalObject = { type: ['object', 'null'] };
 
-/** Returns the schema of an object that requires these properties and allows further ones. */
-export function objectSchema(properties: Record<string, JsonSchema>): JsonSchema {
-  return { type: 'object', properties, required: Object.keys(properties) };
+/**
+ * Returns the schema of an object that requires these properties and allows further ones. Properties that the events of
+ * the previous version do not have are not required for one version. Otherwise, the event service would refuse the
+ * events of older pods during a rollout and after a rollback.
+ */
+export function objectSchema(properties: Record<string, JsonSchema>, newOnes: readonly string[] = []): JsonSchema {
+  return { type: 'object', properties, required: Object.keys(properties).filter((name) => !newOnes.includes(name)) };
 }
 
 const actorSchema = objectSchema({ id: { type: 'string' }, name: { type: 'string' } });
@@ -53,22 +59,25 @@ const definitionSchema = {
 };
 const link = objectSchema({ href: { type: 'string' } });
 
-const formSchema = objectSchema({
-  urn: { type: 'string' },
-  id: { type: 'string', format: 'uuid' },
-  reference: { type: 'string' },
-  definition: definitionSchema,
-  formDraftUrl: optionalText,
-  status: { type: 'string', enum: formStatuses },
-  created: optionalDateTime,
-  createdBy: { ...actorSchema, ...optionalObject },
-  locked: optionalDateTime,
-  submitted: optionalDateTime,
-  lastAccessed: optionalDateTime,
-  applicant: { ...objectSchema({ addressAs: { type: 'string' } }), ...optionalObject },
-  dryRun: { type: 'boolean' },
-  _links: objectSchema({ self: link, data: link, collection: link }),
-});
+const formSchema = objectSchema(
+  {
+    urn: { type: 'string' },
+    id: { type: 'string', format: 'uuid' },
+    reference: { type: 'string' },
+    definition: definitionSchema,
+    formDraftUrl: optionalText,
+    status: { type: 'string', enum: formStatuses },
+    created: optionalDateTime,
+    createdBy: { ...actorSchema, ...optionalObject },
+    locked: optionalDateTime,
+    submitted: optionalDateTime,
+    lastAccessed: optionalDateTime,
+    applicant: { ...objectSchema({ addressAs: { type: 'string' } }), ...optionalObject },
+    dryRun: { type: 'boolean' },
+    _links: objectSchema({ self: link, data: link, collection: link }),
+  },
+  ['reference'],
+);
 
 /** The person who made the change. Rows that the expiry writes have no actor; their events name `form-service-job`. */
 export const actor: Field = {
@@ -103,14 +112,23 @@ function languageOf({ form, facts }: OutboxRow): Language {
 
 export const language: Field = {
   schema: { type: 'string', enum: languages },
+  isNew: true,
   render: ({ row }) => languageOf(row),
 };
 
 /** True if the applicant's language is French. Templates need this flag, because they cannot compare texts. */
-export const inFrench: Field = { schema: { type: 'boolean' }, render: ({ row }) => languageOf(row) === 'fr' };
+export const inFrench: Field = {
+  schema: { type: 'boolean' },
+  isNew: true,
+  render: ({ row }) => languageOf(row) === 'fr',
+};
 
 /** True if the deleted form was not submitted. */
-export const wasDraft: Field = { schema: { type: 'boolean' }, render: ({ row }) => row.facts.wasDraft === true };
+export const wasDraft: Field = {
+  schema: { type: 'boolean' },
+  isNew: true,
+  render: ({ row }) => row.facts.wasDraft === true,
+};
 
 /**
  * A link to a page for the applicant. The page changes nothing until its button is pressed. A deletion also requires a
@@ -119,6 +137,7 @@ export const wasDraft: Field = { schema: { type: 'boolean' }, render: ({ row }) 
 export function noticeLink(purpose: LinkPurpose): Field {
   return {
     schema: optionalText,
+    isNew: true,
     render({ row, links }) {
       const { deleteOn } = row.facts;
       if (!links || deleteOn === undefined) return null;

@@ -86,6 +86,14 @@ describe('form events', () => {
       expect(schemaErrors(kind, JSON.parse(JSON.stringify(event.payload)))).toEqual([]);
     });
 
+    it('of a pod of version 0.2.0 is accepted too, because both versions run during a rollout', () => {
+      const { payload } = renderEvent({ row: row(kind), definition, data: null, urns });
+      const { language, inFrench, keepUrl, deleteUrl, wasDraft, ...before } = payload;
+      const { reference, ...formBefore } = (payload.form ?? {}) as Record<string, unknown>;
+      const sent = payload.form ? { ...before, form: formBefore } : before;
+      expect(schemaErrors(kind, JSON.parse(JSON.stringify(sent)))).toEqual([]);
+    });
+
     it('never contains an address, a channel or the subscriber', () => {
       const text = JSON.stringify(renderEvent({ row: row(kind), definition, data: null, urns }));
       expect(text).not.toMatch(/canary|channel|66aa00bb/);
