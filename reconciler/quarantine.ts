@@ -1,6 +1,5 @@
 // Maintains the quarantine during a run. Retries each item once for each new version of the product, removes entries
 // that are no longer needed, and counts new ones.
-import type pg from 'pg';
 import { isNotice } from '../src/forms/quarantine/notices.ts';
 import {
   countRetries,
@@ -10,6 +9,7 @@ import {
 } from '../src/forms/quarantine/store.ts';
 import type { Clock } from '../src/service/clock.ts';
 import { poolOfTransaction } from '../src/service/postgres/shared-pool.ts';
+import { type ReleaseOutcome, releaseInPages } from '../src/service/quarantine/quarantine-store.ts';
 import type { Writer } from './lease.ts';
 
 export interface QuarantineUpkeep {
@@ -32,10 +32,16 @@ export interface Retries {
  */
 export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retries> {
   const { clock, writer } = options;
-  const release = (client: pg.PoolClient) =>
-    createFormsQuarantine({ pool: poolOfTransaction(client), clock }).release('of other versions');
-  const items = writer.dryRun ? [] : await writer.transact(release);
-  const [tried, quarantined] = [items.filter(isNotice).length, items.filter(({ released }) => !released).length];
+  const release = (after: string | undefined) =>
+    writer.transact((client) =>
+      createFormsQuarantine({ pool: poolOfTransaction(client), clock }).release('of other versions', after),
+    );
+  let [tried, quarantined] = [0, 0];
+  const count = (items: readonly ReleaseOutcome[]) => {
+    tried += items.filter(isNotice).length;
+    quarantined += items.filter(({ released }) => !released).length;
+  };
+  if (!writer.dryRun) await releaseInPages(release, count);
   return { retried: tried + (await writer.transact(countRetries)), quarantined };
 }
 

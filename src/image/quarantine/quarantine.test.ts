@@ -4,7 +4,10 @@ import pg from 'pg';
 import { afterEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
+import { createFormsQuarantine } from '../../forms/quarantine/store.ts';
+import { systemClock } from '../../service/clock.ts';
 import { UsageError } from '../../service/operations/command-line.ts';
+import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { putInQuarantine } from '../../service/quarantine/quarantine-store.ts';
 import { migrateDatabase } from '../migrate/migrate.ts';
 import { parseQuarantineArguments } from './arguments.ts';
@@ -63,6 +66,20 @@ describe.each([
     expect((await run(pool, ['release', '--all'])).lines).toHaveLength(149);
     expect((await run(pool, ['list'])).lines[1]).toMatch(/ released$/);
   });
+});
+
+it('a very large quarantine is released in many transactions of a thousand items', async () => {
+  const pool = await openDatabase('forms');
+  const many = Array.from({ length: 2_001 }, (_, at) => item('core-client', String(at)));
+  await putInQuarantine(pool, many, new Date('2026-11-22T10:00:00Z'));
+  const store = createFormsQuarantine({ pool: unsharedPool(pool), clock: systemClock });
+  const first = await store.release('all');
+  const second = await store.release('all', first.at(-1)?.id);
+  expect([first.length, second.length]).toEqual([1_000, 1_000]);
+  await pool.query('UPDATE quarantine SET released = false');
+  const { lines } = await run(pool, ['release', '--all']);
+  expect([lines.length, new Set(lines).size]).toEqual([2_001, 2_001]);
+  expect((await pool.query('SELECT FROM quarantine WHERE NOT released')).rowCount).toBe(0);
 });
 
 it('the quarantine of a database without migrations is an error that names the reason', async () => {

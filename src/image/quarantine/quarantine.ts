@@ -6,7 +6,12 @@ import { createNoticeQuarantine } from '../../platform-server/notifications/job-
 import { systemClock } from '../../service/clock.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import type { QuarantineItem } from '../../service/quarantine/quarantine.ts';
-import type { QuarantinePosition, QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
+import {
+  type QuarantinePosition,
+  type QuarantineStore,
+  type ReleaseOutcome,
+  releaseInPages,
+} from '../../service/quarantine/quarantine-store.ts';
 import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-store.ts';
 import type { QuarantineCommand } from './arguments.ts';
 
@@ -45,10 +50,15 @@ export async function runQuarantine(
     if (count === 0 && !command.json) print('The quarantine is empty.');
     return 0;
   }
-  const items = await store.release(command.choice);
-  for (const { id, kind, released } of items) print(`${released ? 'released' : 'still quarantined:'} ${kind} ${id}`);
-  const isMissing = items.length === 0 && command.choice !== 'all';
-  if (items.length === 0) print(isMissing ? 'The item is not in quarantine.' : 'The quarantine is empty.');
+  const { choice } = command;
+  let count = 0;
+  const report = (items: readonly ReleaseOutcome[]) => {
+    for (const { id, kind, released } of items) print(`${released ? 'released' : 'still quarantined:'} ${kind} ${id}`);
+    count += items.length;
+  };
+  await releaseInPages((after) => store.release(choice, after), report);
+  const isMissing = count === 0 && choice !== 'all';
+  if (count === 0) print(isMissing ? 'The item is not in quarantine.' : 'The quarantine is empty.');
   return isMissing ? 1 : 0;
 }
 

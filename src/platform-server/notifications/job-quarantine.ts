@@ -22,6 +22,7 @@ import {
   createQuarantineStore,
   putInQuarantine,
   type QuarantineStore,
+  releaseInPages,
 } from '../../service/quarantine/quarantine-store.ts';
 import { MailError } from '../mail.ts';
 import { type Delivery, deliveryJobKey } from './deliveries-store.ts';
@@ -116,7 +117,7 @@ export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log:
       }
     },
     async upkeep() {
-      await store.release('of other versions');
+      await releaseInPages((after) => store.release('of other versions', after));
       await pool.query(tidySql);
     },
   };

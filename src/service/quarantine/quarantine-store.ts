@@ -52,8 +52,11 @@ export type Resume = (db: pg.ClientBase, items: readonly ReleasedItem[]) => Prom
 export interface QuarantineStore {
   /** Lists items, the newest first. */
   list(query: QuarantineQuery): Promise<QuarantinePage>;
-  /** Makes the chosen items due again and returns them. Their entries stay until the items are processed. */
-  release(choice: ReleaseChoice): Promise<ReleaseOutcome[]>;
+  /**
+   * Makes the chosen items due again and returns them. Their entries stay until the items are processed. Releases at most
+   * a thousand items, by their ids, after the item with the id `after`. See {@link releaseInPages}.
+   */
+  release(choice: ReleaseChoice, after?: string): Promise<ReleaseOutcome[]>;
   /** Counts the items that were not released. */
   counts(): Promise<QuarantineCount[]>;
 }
@@ -88,9 +91,31 @@ WHERE ($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR kind = $2) A
   AND ($4::timestamptz IS NULL OR (first_seen, id) < ($4, $5::uuid))
 ORDER BY first_seen DESC, id DESC LIMIT $6`;
 
+/** Maximum number of items that one transaction releases. An outage may have quarantined a million. */
+const releasePage = 1_000;
+
 const releaseSql = (condition: string) => `
-UPDATE quarantine SET released = true WHERE NOT released AND ${condition}
+UPDATE quarantine SET released = true WHERE id IN (
+  SELECT id FROM quarantine WHERE NOT released AND ($1::uuid IS NULL OR id > $1) AND ${condition}
+  ORDER BY id LIMIT ${releasePage} FOR UPDATE)
 RETURNING id, kind, item, tenant_id AS "tenantId", about`;
+
+/**
+ * Releases items in several transactions. `release` calls {@link QuarantineStore.release}. Passes the items of each
+ * transaction to `onReleased`.
+ */
+export async function releaseInPages(
+  release: (after: string | undefined) => Promise<ReleaseOutcome[]>,
+  onReleased: (items: readonly ReleaseOutcome[]) => void = () => undefined,
+): Promise<void> {
+  let after: string | undefined;
+  let items: ReleaseOutcome[];
+  do {
+    items = await release(after);
+    onReleased(items);
+    after = items.at(-1)?.id;
+  } while (items.length === releasePage);
+}
 
 export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resume: Resume }): QuarantineStore {
   return {
@@ -101,11 +126,11 @@ export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resu
       const last = items.at(-1);
       return { items, ...(last && rows.length > top && { next: { firstSeen: last.firstSeen, id: last.id } }) };
     },
-    release: (choice) =>
+    release: (choice, after) =>
       pool.transaction(claimOf(typeof choice === 'object' ? choice.tenantId : undefined), async (client) => {
-        const { rows } = await chosen(client, choice);
-        const kept = rows.length > 0 ? await resume(client, rows) : [];
-        return rows.map((row) => ({ ...row, released: !kept.includes(row.id) }));
+        const rows = (await chosen(client, choice, after)).rows.sort((a, b) => (a.id < b.id ? -1 : 1));
+        const kept = new Set(rows.length > 0 ? await resume(client, rows) : []);
+        return rows.map((row) => ({ ...row, released: !kept.has(row.id) }));
       }),
     async counts() {
       const sql = `SELECT kind, reason, count(*)::int AS count FROM quarantine WHERE NOT released GROUP BY kind, reason`;
@@ -117,8 +142,13 @@ export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resu
 /** A query for all tenants counts toward the connection limit of a tenant with an empty name. */
 const claimOf = (tenantId = '') => ({ tenant: tenantId, member: 'quarantine' });
 
-function chosen(client: pg.ClientBase, choice: ReleaseChoice): Promise<pg.QueryResult<ReleasedItem>> {
-  if (choice === 'all') return client.query(releaseSql('true'));
-  if (choice === 'of other versions') return client.query(releaseSql('version <> $1'), [productVersion()]);
-  return client.query(releaseSql('id = $1 AND ($2::text IS NULL OR tenant_id = $2)'), [choice.id, choice.tenantId]);
+function chosen(
+  client: pg.ClientBase,
+  choice: ReleaseChoice,
+  after: string | undefined,
+): Promise<pg.QueryResult<ReleasedItem>> {
+  if (choice === 'all') return client.query(releaseSql('true'), [after]);
+  if (choice === 'of other versions') return client.query(releaseSql('version <> $2'), [after, productVersion()]);
+  const { id, tenantId } = choice;
+  return client.query(releaseSql('id = $2 AND ($3::text IS NULL OR tenant_id = $3)'), [after, id, tenantId]);
 }

@@ -13,6 +13,7 @@ import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { createQuarantineMetrics } from '../../service/quarantine/quarantine-metrics.ts';
+import { releaseInPages } from '../../service/quarantine/quarantine-store.ts';
 import { retryDelay } from '../../service/retry.ts';
 import { longestStop, within } from '../../service/time-limit.ts';
 import { createLeftoverMetrics } from './client-metrics.ts';
@@ -208,7 +209,7 @@ function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics 
     const now = clock().getTime();
     if (now < due) return;
     await keyRing.note();
-    await quarantine.release('of other versions');
+    await releaseInPages((after) => quarantine.release('of other versions', after));
     await leftovers.prune(after(clock(), -leftoverAge));
     const removed = await store.prune();
     if (removed > 0) log.warn({ removed }, 'oldest failed work of registrations removed');
