@@ -53,8 +53,8 @@ export interface QuarantineStore {
   /** Lists items, the newest first. */
   list(query: QuarantineQuery): Promise<QuarantinePage>;
   /**
-   * Makes the chosen items due again and returns them. Their entries stay until the items are processed. Releases at most
-   * a thousand items, by their ids, after the item with the id `after`. See {@link releaseInPages}.
+   * Makes the chosen items due again and returns them. Their entries stay until the items are processed. Releases at
+   * most a thousand items, by their ids, after the item with the id `after`. See {@link releaseInPages}.
    */
   release(choice: ReleaseChoice, after?: string): Promise<ReleaseOutcome[]>;
   /** Counts the items that were not released. */
