@@ -186,13 +186,6 @@ export const auth: readonly Explanation[] = [
   },
   {
     file: 'src/service/auth/identity-provider.ts',
-    text: '} catch {',
-    changes: [['{ return undefined; }', '{}']],
-    kind: 'equivalent',
-    why: 'a function without a return statement returns undefined.',
-  },
-  {
-    file: 'src/service/auth/identity-provider.ts',
     text: 'const untrusted = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|ERR_SSL_)/;',
     changes: [
       [

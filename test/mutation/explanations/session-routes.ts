@@ -89,18 +89,4 @@ export const sessionRoutes: readonly Explanation[] = [
     kind: 'text for people',
     why: 'the reason in the list of routes without audit events.',
   },
-  {
-    file: 'src/token-handler/sessions/routes.ts',
-    text: 'const late = delay(longestLookup, undefined, { signal: timer.signal }).catch(() => undefined);',
-    changes: [['{ signal: timer.signal }', '{}']],
-    kind: 'performance only',
-    why: 'the timer of a lookup that has ended runs until its second is over.',
-  },
-  {
-    file: 'src/token-handler/sessions/routes.ts',
-    text: 'timer.abort();',
-    changes: [['timer.abort();', ';']],
-    kind: 'performance only',
-    why: 'the timer of a lookup that has ended runs until its second is over.',
-  },
 ];
