@@ -25,7 +25,7 @@ const benches: Record<string, { about: string; run(argument?: string): Promise<u
     run: () => benchExpiry(),
   },
   proxy: {
-    about: 'proxied requests with a session against plain proxies and nginx: CPU, latency, memory, idle event streams',
+    about: 'proxied requests with a session against plain proxies and nginx: CPU, latency, memory, idle streams',
     run: () => benchProxy(),
   },
   traces: {

@@ -1,8 +1,9 @@
-// The upstream of the proxy bench: responds immediately with some bytes of JSON, or opens an event stream and sends
-// nothing.
+// The upstream of the proxy bench: responds immediately with some bytes of JSON, or opens an event stream or a
+// WebSocket and sends nothing more.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { acceptWebSocket } from '../support/upstream.ts';
 import { ownUsage } from './contender.ts';
 
 let url = '';
@@ -29,6 +30,7 @@ async function start(bytes: number): Promise<string> {
       response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': body.length }).end(body);
     });
   });
+  server.on('upgrade', (request, socket) => acceptWebSocket(request, socket));
   server.keepAliveTimeout = 65_000;
   server.listen(0, '127.0.0.1', 10_000);
   await once(server, 'listening');

@@ -8,6 +8,7 @@ import { compareSteady, steadyLoad } from './latency.ts';
 import { type LoadResult, load, median } from './load.ts';
 import type { ProxyKind } from './plain-proxies.ts';
 import { startNginx } from './proxy-nginx.ts';
+import type { StreamsSettings } from './proxy-streams.ts';
 import { nodeFlags, type ProxyWorld, startProxyWorld, target } from './proxy-world.ts';
 import { compareTurns, figuresOfTurns, measureRounds, type Turns } from './rounds.ts';
 import { type Estimate, meanOf } from './statistics.ts';
@@ -18,6 +19,7 @@ const rounds = Number(process.env.BENCH_ROUNDS || 15);
 const connections = 50;
 const sessions = 20;
 const streams = Number(process.env.BENCH_STREAMS || 5_000);
+const warmUpStreams = 200;
 const responseBytes = 1_024;
 const prefix = `/token-handler/v1/targets/${target}`;
 const path = `${prefix}/things/1?top=25`;
@@ -47,7 +49,8 @@ export async function benchProxy(): Promise<Figure[]> {
     // Leave out express-http-proxy, which cannot handle this rate and would slow the other contenders down.
     const quick = contenders.filter(({ name }) => name !== 'express-http-proxy');
     const addedP99 = await compareLatency(quick, world, Math.round(median(own.perSecond) / 2));
-    const perStream = await measureStreams(service, world);
+    const perStream = await measureStreams(world, 'event-stream');
+    const perWebSocket = await measureStreams(world, 'websocket');
     for (const contender of contenders) await contender.close();
     const figures = [
       ...turns.flatMap((of) => figuresOfTurns(of, 'proxied GET')),
@@ -60,6 +63,7 @@ export async function benchProxy(): Promise<Figure[]> {
       { name: 'MiB resident after the load', ...single(busy / mebibyte), most: 220, digits: 0 },
       { name: 'MiB resident, idle, with warm caches', ...single(idle / mebibyte), digits: 0 },
       { name: `KiB of an idle event stream, with ${streams} open`, ...single(perStream), most: 50, digits: 1 },
+      { name: `KiB of an idle WebSocket, with ${streams} open`, ...single(perWebSocket), most: 50, digits: 1 },
     ];
     console.log(`\n${tableOf(figures)}`);
     return figures;
@@ -123,16 +127,19 @@ async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: nu
   return meanOf((own ?? []).map((p99, round) => p99 - (proxy?.[round] ?? Number.NaN)));
 }
 
-/** Returns the memory of one idle event stream, in KiB. */
-async function measureStreams(service: Reached, world: ProxyWorld): Promise<number> {
-  const before = await service.residentBytes();
+/** Returns the memory of one idle stream of `kind`, in KiB. Uses a token handler that has not freed memory before. */
+async function measureStreams(world: ProxyWorld, kind: StreamsSettings['kind']): Promise<number> {
+  const handler = await world.startAnother({});
   const holder = await forkContender('streams', 'proxy-streams.ts', {});
-  const headers = { Cookie: world.cookies[0] ?? '' };
-  await holder.ask({ open: { url: `${world.url}${prefix}/events`, headers, count: streams } });
-  const after = await service.residentBytes();
+  const settings = { kind, url: `${handler.url}${prefix}/events`, headers: { Cookie: world.cookies[0] ?? '' } };
+  await holder.ask({ open: { ...settings, count: warmUpStreams } });
+  const before = await handler.residentBytes();
+  await holder.ask({ open: { ...settings, count: streams } });
+  const after = await handler.residentBytes();
   await holder.close();
+  await handler.stop();
   const each = (after - before) / streams / 1_024;
-  console.log(`\n${streams} idle event streams: ${mib(before)} to ${mib(after)}, ${each.toFixed(1)} KiB each`);
+  console.log(`\n${streams} idle streams (${kind}): ${mib(before)} to ${mib(after)}, ${each.toFixed(1)} KiB each`);
   return each;
 }
 
