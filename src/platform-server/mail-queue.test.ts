@@ -7,7 +7,7 @@ import { captureLog } from '../../test/support/captured-log.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { createMailer, MailError, type MailTimes } from './mail.ts';
 
-/** Starts a mail server that does not reply about recipients whose address begins with `slow`, while `isSlow`. */
+/** Starts a mail server that, while `isSlow`, does not reply to RCPT for addresses that begin with `slow`. */
 async function startServer() {
   const state = { isSlow: true, received: [] as string[] };
   const server = new SMTPServer({

@@ -48,7 +48,7 @@ export function applyDefinitionRoute({ guards, api, cookies, files, urnPrefix }:
   });
 }
 
-/** Maximum number of characters and bytes of the definitions and bodies that are kept. */
+/** Maximum size of the cache: characters of the definitions plus bytes of the bodies. */
 const keptCharacters = 16 * 1_048_576;
 
 /**

@@ -22,7 +22,7 @@ const page = (description: string, headers?: Record<string, string>): Answer => 
   ...(headers && { headers }),
 });
 const retryAfter = { 'Retry-After': 'Seconds' };
-/** The responses of an opened link. It does not read the form. */
+/** The responses of an opened link, which does not read the form. */
 const answers = {
   200: page('A page'),
   400: page('The link is not valid'),

@@ -12,7 +12,7 @@ type UploadOptions = Pick<ApplyRoutesOptions, 'files' | 'uploads' | 'metrics' | 
 interface Callbacks {
   /** Throws a Problem if the form is not a draft. */
   requireDraft(): Promise<void>;
-  /** Takes back what was counted for the file outside of the form. Never rejects. */
+  /** Subtracts the file from the counts that are not those of the form. Never rejects. */
   uncount(): Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export async function uploadFile(
   return uploaded;
 }
 
-/** The bounds of the wait before the record of a file is tried again, in milliseconds. */
+/** The bounds of the wait before recording a file is retried, in milliseconds. */
 const backoff = { first: 200, cap: 2_000 };
 /** Milliseconds after which the record of a file is given up. */
 const longestKeep = 10_000;

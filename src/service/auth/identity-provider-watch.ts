@@ -81,8 +81,8 @@ export function watchIdentityProvider(options: IdentityProviderWatchOptions): ()
 }
 
 /**
- * True if the identity provider still refuses the account. A refused account requests a token again here, because the
- * service may send no call that would notice the end of the refusal.
+ * True if the identity provider still refuses the account. Requests a token to find out, because the service itself may
+ * request none.
  */
 async function isRefused(account: WatchedAccount | undefined): Promise<boolean> {
   if (!account?.isRefused) return false;

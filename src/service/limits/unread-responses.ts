@@ -12,8 +12,8 @@ import type { Claim } from './fair-queue.ts';
 const smallest = 16_384;
 const mebibyte = 1_048_576;
 /**
- * Maximum unread bytes for which further requests are accepted: so many bytes, or so many bodies of the largest size if
- * these are larger.
+ * Maximum unread bytes for which further requests are accepted: `bytes`, or the size of `bodies` bodies of the largest
+ * size if that is more.
  */
 const shares = {
   bytes: { perMember: 16 * mebibyte, perTenant: 32 * mebibyte, total: 64 * mebibyte },

@@ -47,7 +47,7 @@ export interface LogoutOptions {
   browserSession: Guard;
   /** Guard that rejects requests for content that pages of other sites embed. */
   notEmbedded: Guard;
-  /** Limits the sign-outs of one address. Counts nothing else, so that few people are ever refused to sign out. */
+  /** Limits the sign-outs of one address. Counts nothing else, so that a sign-out is seldom refused. */
   signOutLimit: Guard;
   /** Limits the invalid logout tokens of one address. */
   invalidLogoutTokens: PlainGuard;

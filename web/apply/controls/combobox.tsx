@@ -112,7 +112,7 @@ function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown
     ...{ shown, active, isOpen, list, choose, type, onKeyDown },
     text: typed ?? choices.find((choice) => isEqual(choice.value, value))?.label ?? '',
     isTyping: typed !== undefined,
-    /** True after a text was left in the input that is not an answer. Nothing is stored for it. */
+    /** True after the input was left with a text that is not an answer. No value is stored. */
     isNotListed: !isOpen && typed !== undefined && typed.trim() !== '' && answerOf(typed) === undefined,
     open: () => setOpen(true),
     close: () => setOpen(false),
