@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { maxDepth } from '../../service/http/json-body.ts';
 import { applyEdit, deleteProperty, EditError, mergeUpdate } from './configuration.ts';
 
 const json = fc.jsonValue({ maxDepth: 3 });
@@ -116,6 +117,17 @@ describe('DELETE', () => {
     const latest = { a: { b: 1 }, l: [1] };
     for (const path of ['x', 'a.x', 'a.b.c', 'l.0', 'toString', 'a.constructor'])
       expect(isDeepStrictEqual(deleteProperty(latest, path), latest)).toBe(true);
+  });
+
+  it('removes a property at the greatest depth, and ignores a longer path without copying it', () => {
+    const path = Array.from({ length: maxDepth }, () => 'a').join('.');
+    const nested = (leaf: unknown) => Array.from({ length: maxDepth - 1 }).reduce((inner) => ({ a: inner }), leaf);
+    const latest = nested({ a: 1 });
+    expect(deleteProperty(latest, path)).toEqual(nested({}));
+    const begun = performance.now();
+    expect(deleteProperty(latest, `${path}${'.a'.repeat(2_000_000)}`)).toBe(latest);
+    // With a copy of the path for each level, this took seconds and a gigabyte.
+    expect(performance.now() - begun).toBeLessThan(500);
   });
 
   it('turns an absent value into an empty object', () => {

@@ -1,4 +1,5 @@
 // Defines configurations, and how a PATCH changes their values. All functions are pure.
+import { maxDepth } from '../../service/http/json-body.ts';
 import type { FieldError } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 
@@ -93,7 +94,10 @@ function mergeArray(present: unknown, value: unknown[]): unknown {
 export function deleteProperty(latest: unknown, property: string): unknown {
   if (latest === undefined) return {};
   if (!isObject(latest)) return latest;
-  return Object.hasOwn(latest, property) ? without(latest, property) : deletePath(latest, property.split('.'));
+  if (Object.hasOwn(latest, property)) return without(latest, property);
+  // No property is deeper than a value may be. Without this limit, a path of millions of dots costs gigabytes.
+  const path = property.split('.', maxDepth + 1);
+  return path.length > maxDepth ? latest : deletePath(latest, path);
 }
 
 function deletePath(value: JsonObject, path: string[]): JsonObject {
