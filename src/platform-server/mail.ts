@@ -64,7 +64,9 @@ export interface Mailer {
    * is dropped if the mail server does not have all of it. Otherwise, the server may still deliver it.
    */
   send(tenant: string, mail: Mail, kind: MailKind): Promise<void>;
-  /** The domain of the configured sender. Message ids use this domain too. */
+  /** The address of the configured sender, without a name. */
+  address: string;
+  /** The domain of the address. Message ids use this domain too. */
   domain: string;
   close(): void;
 }
@@ -177,8 +179,10 @@ export function createMailer(options: MailerOptions): Mailer {
   const sendInTurn = createTurns(send, options);
   const { mails: sent } = createMailMetrics(options.metrics);
 
+  const address = options.from.slice(options.from.lastIndexOf('<') + 1).replace('>', '');
+  const [, domain = 'localhost'] = address.split('@');
   return {
-    domain: /@([A-Za-z0-9.-]+)>?$/.exec(options.from)?.[1] ?? 'localhost',
+    ...{ address, domain },
     async send(tenant, { to, from, subject, text, html, messageId }, kind) {
       const message = {
         from: from ?? options.from,

@@ -33,7 +33,7 @@ export function createStores(
     databaseOf(typeof of === 'string' ? of : of.scope),
   );
   const tenantStore = createTenantStore(pool);
-  const senders = createSenderPolicy({ domain: mailer.domain, domainsOf: tenantStore.mailDomains });
+  const senders = createSenderPolicy({ operator: mailer.address, domainsOf: tenantStore.mailDomains });
   const consumed = behaviour.consumerReads(configuration);
   const settingsOf = createNotificationSettings(settingsCache, consumed);
   return {

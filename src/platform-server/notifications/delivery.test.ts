@@ -124,11 +124,14 @@ describe('routing', () => {
       ],
     };
     const query = withTenant(caller);
-    await putTypes(caller, { [typeId]: override, email: { fromEmail: 'town@platform.example.org' } }, query);
+    await database.query("UPDATE tenants SET mail_domains = '{town.example}' WHERE id = $1", [
+      tenantKey(platform.tenant.id),
+    ]);
+    await putTypes(caller, { [typeId]: override, email: { fromEmail: 'permits@town.example' } }, query);
     await recipients({ correlationId: 'form:1' });
     expect(platform.mailbox.messages()[0]).toMatchObject({
       subject: 'Verrouillé',
-      from: expect.stringContaining('town@platform.example.org'),
+      from: expect.stringContaining('permits@town.example'),
     });
     await call(`${platform.url}/configuration/v2/configuration/platform/notification-service${query}`, {
       method: 'PATCH',

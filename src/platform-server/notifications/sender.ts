@@ -1,6 +1,7 @@
-// Decides which sender address a tenant may use: one in the operator's domain, or in a domain that the operator lists
-// for the tenant. Any other address is rejected when a tenant configures it. If an older configuration contains such an
-// address, mail is sent from the operator's address.
+// Decides which sender address a tenant may use: the operator's own, or one in a domain that the operator lists for the
+// tenant. Other addresses in the operator's domain may belong to other tenants, or to the operator's staff. An address
+// that is not allowed is rejected when a tenant configures it. If an older configuration contains such an address, mail
+// is sent from the operator's address.
 import type { FieldError } from '../../service/http/problem.ts';
 import { senderOf } from './notification-type.ts';
 
@@ -15,15 +16,16 @@ export interface SenderPolicy {
 }
 
 /**
- * `domain` is the domain of the operator's sender. `domainsOf` returns the domains listed for a tenant, in lower case.
+ * `operator` is the operator's sender address. `domainsOf` returns the domains listed for a tenant, in lower case.
  */
 export function createSenderPolicy(options: {
-  domain: string;
+  operator: string;
   domainsOf(tenant: string): Promise<readonly string[]>;
 }): SenderPolicy {
   async function isAllowed(tenant: string, address: string): Promise<boolean> {
+    if (address.toLowerCase() === options.operator.toLowerCase()) return true;
     const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase();
-    return domain === options.domain.toLowerCase() || (await options.domainsOf(tenant)).includes(domain);
+    return (await options.domainsOf(tenant)).includes(domain);
   }
 
   return {
@@ -33,7 +35,7 @@ export function createSenderPolicy(options: {
     async refuse(tenant, document, before) {
       const address = senderOf(document);
       if (address === undefined || address === senderOf(before) || (await isAllowed(tenant, address))) return undefined;
-      const detail = 'has a domain that this tenant may not send from; the operator can allow domains in the seed';
+      const detail = 'is not an address that this tenant may send from; the operator can allow its domain in the seed';
       return { pointer: '/email/fromEmail', detail };
     },
   };

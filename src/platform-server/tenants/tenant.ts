@@ -9,7 +9,7 @@ export interface StoredTenant {
   name: string;
   realm: string;
   adminEmail: string | null;
-  /** Domains from which the tenant may send mail, in addition to the operator's domain. */
+  /** Domains from which the tenant may send mail, in addition to the operator's address. */
   mailDomains?: string[];
 }
 
