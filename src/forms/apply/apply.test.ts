@@ -1,6 +1,9 @@
 // Tests the intake application over HTTP, with two browsers, the real identity provider and real mail. A browser has
 // access to a form only with the form's cookie, which it gets by creating the form or by entering a code for it.
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { get } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ApplicantBrowser, startTestApply, type TestApply } from '../../../test/support/apply.ts';
 import { configure } from '../../../test/support/forms.ts';
@@ -263,6 +266,23 @@ describe('the cookie of a form', () => {
     expect(await owner.ask('GET', `/forms/${id}`)).toMatchObject({ status: 401 });
   });
 
+  it('lives no longer if the request that created the form is repeated', async () => {
+    const page = browser();
+    const start = () =>
+      page.ask('POST', '/definitions/permit/forms', {
+        body: { email: 'ana@example.org', language: 'en' },
+        headers: { 'idempotency-key': '01920d4e-7b5a-7c3e-9f5e-7c1e3f0c8e2d' },
+      });
+    const { id } = (await start()).body;
+    apply.forms.advance(11 * 60 * minute);
+    expect((await start()).body.id).toBe(id);
+    expect((await page.ask('GET', `/forms/${id}`)).status).toBe(200);
+    apply.forms.advance(61 * minute);
+    expect((await page.ask('GET', `/forms/${id}`)).status).toBe(401);
+    expect((await start()).body.id).toBe(id);
+    expect((await page.ask('GET', `/forms/${id}`)).status).toBe(401);
+  });
+
   it('is forgotten on request, and the ninth form replaces the oldest', async () => {
     const page = browser();
     const ids: string[] = [];
@@ -370,6 +390,16 @@ describe('invalid input', () => {
     });
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
   });
+
+  it.each(['/definitions/%2e', '/definitions/..', '/registers/%2e%2e/entries'])(
+    'is the path %s, which a URL parser would shorten',
+    async (path) => {
+      // `fetch` would shorten the path itself.
+      const [response] = await once(get(`${apply.forms.url}`, { path: `/apply/api/tenants/demo${path}` }), 'response');
+      const { status, errors } = (await json(response)) as { status: number; errors: { detail: string }[] };
+      expect([status, errors[0]?.detail]).toEqual([400, 'must be a name']);
+    },
+  );
 
   it('is a tenant, a definition or a register that is not open to applicants', async () => {
     await apply.forms.define({ id: 'closed', name: 'Closed', applicantRoles: ['applicant'], anonymousApply: false });

@@ -63,9 +63,10 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
       return second === undefined ? only : undefined;
     },
 
-    issue(request: Request, response: Response, form: Omit<OpenForm, 'opened'>): void {
+    /** Sets the cookie of a form. `opened` is now if it is not given. */
+    issue(request: Request, response: Response, form: Omit<OpenForm, 'opened'> & { opened?: number }): void {
       removeOldest(request, response, form.formId);
-      const sealed = keys.seal(JSON.stringify({ ...form, opened: time() }), contextOf(form.formId));
+      const sealed = keys.seal(JSON.stringify({ opened: time(), ...form }), contextOf(form.formId));
       response.cookie(prefixOf(response) + compact(form.formId), sealed, attributesOf(response));
     },
 

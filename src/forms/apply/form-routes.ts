@@ -81,7 +81,8 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
         });
       const { id, created } = JSON.parse(answer.text) as { id: string; created: string };
       response.locals.formId = id;
-      cookies.issue(request, response, { formId: id, tenantId });
+      // A repeated start does not extend the cookie's life.
+      cookies.issue(request, response, { formId: id, tenantId, opened: Date.parse(created) });
       response.status(201).json({ id, created, etag: firstTag });
     },
   });

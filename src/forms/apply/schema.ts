@@ -20,7 +20,12 @@ const tenant = z
   .meta({ description: 'The realm of the tenant', examples: ['demo'] });
 // In lower case, because hashes and cookies contain the id as text.
 const formId = z.guid('must be a UUID').toLowerCase();
-const name = z.string().min(1).max(50);
+// URL parsers remove dot segments (RFC 3986 section 5.2.4), so the call of the form API would go elsewhere.
+const name = z
+  .string()
+  .min(1)
+  .max(50)
+  .refine((value) => value !== '.' && value !== '..', 'must be a name');
 
 export const definitionParams = z.object({ tenant, definition: name });
 export const registerParams = z.object({ tenant, name });
