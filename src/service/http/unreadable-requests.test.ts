@@ -74,7 +74,9 @@ it.each([
   });
   expect(problem.status).toBe(status);
   expect(problem.head).toMatch(/content-type: application\/problem\+json.*connection: close/is);
-  expect(lines().at(-1)).toMatchObject({ msg: 'unreadable request', status });
+  const [, requestId] = /x-request-id: ([\w-]{36})\r/i.exec(`${problem.head}\r`) ?? [];
+  expect(requestId).toBeDefined();
+  expect(lines().at(-1)).toMatchObject({ msg: 'unreadable request', status, requestId });
   const counted = 'formgate_http_requests_total{method="other",route="unreadable",status="4xx"} 1';
   expect(await metrics.registry.metrics()).toContain(counted);
 });

@@ -1,5 +1,6 @@
 // Responds to requests that Node's parser cannot read, and which therefore never reach the app. Node's own responses
 // have no body, no log line and no metric.
+import { randomUUID } from 'node:crypto';
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -34,9 +35,10 @@ export function serveUnreadable(server: Server, { log, metrics, runningOn }: Unr
     if (error.code === 'ECONNRESET' || !socket.writable || isMidway) return void socket.destroy(error);
     const problem = problemOf(error.code);
     metrics.http.record({ method: 'other', route: 'unreadable', status: problem.status, seconds: 0 });
-    log.info({ status: problem.status, code: error.code }, 'unreadable request');
+    const requestId = randomUUID();
+    log.info({ status: problem.status, code: error.code, requestId }, 'unreadable request');
     refused.add(socket);
-    socket.end(textOf(problem));
+    socket.end(textOf(problem, requestId));
     const timer = setTimeout(() => socket.destroy(), longestRest).unref();
     socket.once('close', () => clearTimeout(timer));
   });
@@ -50,12 +52,13 @@ function problemOf(code: string | undefined): Problem {
   return new Problem('invalid-request', 'The request is not valid HTTP/1.1.');
 }
 
-function textOf(problem: Problem): string {
+function textOf(problem: Problem, requestId: string): string {
   const body = JSON.stringify(problemBody(problem, '/'));
   const head = [
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
     'Content-Type: application/problem+json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${requestId}`,
     ...['Cache-Control: no-store', 'X-Content-Type-Options: nosniff', 'Connection: close'],
   ];
   return `${head.join('\r\n')}\r\n\r\n${body}`;
