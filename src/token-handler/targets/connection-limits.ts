@@ -35,7 +35,7 @@ export function queueOptions(
   { times, waiting }: { times: number; waiting: number },
 ): FairQueueOptions {
   const total = perUpstream * times;
-  const part = (percent: number) => Math.ceil((total * percent) / 100);
+  const part = (percent: number) => Math.max(1, Math.floor((total * percent) / 100));
   const slots = {
     total,
     perTenant: part(tenantShare),

@@ -57,7 +57,8 @@ describe('the connections of one person', () => {
     [20, 10, 8],
     [80, 10, 8],
     [100, 9, 9],
-    [105, 9, 10],
+    [105, 9, 9],
+    [119, 8, 9],
   ])(
     'with a limit of %i for the upstream and a share of %i percent are at most %i',
     async (perUpstream, personShare, share) => {
@@ -101,8 +102,9 @@ describe('the connections of one person', () => {
 describe('the connections of one tenant', () => {
   it.each([
     [10, 10, 1],
-    [15, 10, 2],
-    [9, 50, 5],
+    [4, 10, 1],
+    [15, 10, 1],
+    [9, 50, 4],
   ])(
     'with a limit of %i for the upstream and a share of %i percent are at most %i, however many people use them',
     async (perUpstream, tenantShare, share) => {
