@@ -74,12 +74,12 @@ export function refuseDeleted(
 function rolesOf(caller: Caller, form: Form | Tombstone, definition: DefinitionRoles | undefined): Set<FormRole> {
   const roles = new Set<FormRole>();
   const hasOne = (names: readonly string[] = []) => hasOneOf(caller.roles, names);
-  if (caller.roles.has(adminRole)) roles.add('admin');
   if (caller.roles.has(intakeRole)) {
     if (form.anonymousApplicant) roles.add('intake');
     // An intake application acts for people without an account, whatever other roles its account has.
     else return roles;
   }
+  if (caller.roles.has(adminRole)) roles.add('admin');
   const creator = isCreator(caller, form);
   if (creator) roles.add('creator');
   const clerk = hasOne(definition?.clerkRoles);

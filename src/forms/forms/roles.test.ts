@@ -131,7 +131,7 @@ describe('an intake application', () => {
 
   it('gets 403 on every row for the form of a person, whatever other roles its account has', async () => {
     const token = await forms.tokenWith({
-      roles: ['intake-application'],
+      roles: ['intake-application', 'form-admin'],
       realmRoles: ['applicant', 'clerk', 'assessor'],
       subject: 'alice',
     });
