@@ -81,6 +81,11 @@ it('sends calls with the session, shows responses as text, and knows no token', 
     'document.documentElement.outerHTML + document.cookie + JSON.stringify({ ...sessionStorage, ...localStorage })',
   );
   expect(known).not.toContain(token);
+  // A session of another tenant than that of the address counts as signed out.
+  await page.goto(`${site.url}/docs/try?tenant=springfield`);
+  await page.getByText('Nobody is signed in.').waitFor();
+  await page.goto(`${site.url}/docs/try?tenant=demo`);
+  await page.getByText(/Signed in as Alice.*, tenant demo\./i).waitFor();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByText('Nobody is signed in.').waitFor();
   expect(complaints.filter((text) => !text.includes('status of 401'))).toEqual([]);

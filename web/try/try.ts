@@ -2,7 +2,10 @@
 // console. It shows responses as text only.
 import { TokenHandlerClient } from '../token-handler-client/token-handler-client.ts';
 
-const client = new TokenHandlerClient({ clientId: 'formgate-console' });
+// A session of another tenant counts as signed out: an administrator of that tenant may have made the link that signed
+// the person in, and would get what the person sends.
+const given = new URLSearchParams(location.search).get('tenant') ?? '';
+const client = new TokenHandlerClient({ clientId: 'formgate-console', tenant: given });
 const target = '/token-handler/targets/form-service';
 
 const find = <E extends HTMLElement = HTMLElement>(selector: string, root: ParentNode = document): E => {
@@ -29,18 +32,21 @@ client.on((event) => {
   const error = client.signInError();
   status.textContent =
     (error && failures[error]) ||
-    (event.type === 'signed-in' ? `Signed in as ${event.session.name}.` : texts[event.type]);
+    (event.type === 'signed-in'
+      ? `Signed in as ${event.session.name}, tenant ${event.session.tenant?.name ?? event.session.tenantId}.`
+      : texts[event.type]);
   const isOut = !client.session;
   find('#who').hidden = !isOut;
   find('#sign-in').hidden = !isOut;
   signOut.hidden = isOut;
   if (isOut) for (const pre of document.querySelectorAll('pre')) pre.hidden = true;
 });
-tenant.value = new URLSearchParams(location.search).get('tenant') ?? '';
+tenant.value = given;
 
 find('#session').addEventListener('submit', (event) => {
   event.preventDefault();
-  client.signIn({ tenant: tenant.value });
+  const returnTo = `${location.pathname}?${new URLSearchParams({ tenant: tenant.value })}`;
+  client.signIn({ tenant: tenant.value, returnTo });
 });
 signOut.addEventListener('click', () => client.signOut(location.pathname));
 
