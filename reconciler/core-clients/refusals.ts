@@ -6,7 +6,7 @@ import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import { productVersion } from '../../src/service/operations/product-version.ts';
 import type { NewQuarantineItem } from '../../src/service/quarantine/quarantine.ts';
-import { putInQuarantine } from '../../src/service/quarantine/quarantine-store.ts';
+import { putInQuarantine, untriedBy } from '../../src/service/quarantine/quarantine-store.ts';
 import type { Writer } from '../lease.ts';
 
 export interface Refusal {
@@ -39,7 +39,7 @@ const kinds: readonly Refusal['kind'][] = ['core-client', 'core-client-status'];
 const itemOf = ({ subject, version }: Pick<Refusal, 'subject' | 'version'>) => `${subject}@${version.slice(0, 16)}`;
 
 const knownSql = `
-SELECT kind || ' ' || item AS name FROM quarantine WHERE kind = ANY ($1) AND NOT released AND version = $2`;
+SELECT kind || ' ' || item AS name FROM quarantine WHERE kind = ANY ($1) AND NOT released AND NOT (${untriedBy('$2')})`;
 const tidySql = `
 DELETE FROM quarantine WHERE kind = ANY ($1) AND kind || ' ' || item <> ALL ($2)
   AND ($3::text[] IS NULL OR about ->> 'clientId' = ANY ($3))`;

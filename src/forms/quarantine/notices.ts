@@ -2,6 +2,7 @@
 // changes the form without the row, and the notice is quarantined. The quarantine entry contains the facts of the
 // missing row, and a release writes the row.
 import type pg from 'pg';
+import { productVersion } from '../../service/operations/product-version.ts';
 import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { putInQuarantine, type ReleasedItem } from '../../service/quarantine/quarantine-store.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
@@ -39,6 +40,10 @@ const writeSqlOf: Record<string, string> = {
   'delete-notice': writeSql('form-deleted', '', ''),
 };
 
+/** Keeps an entry whose row was not attempted. This version of the product, $2, will therefore retry it. */
+const keepSql = `
+UPDATE quarantine SET released = false, retried_by = array_remove(retried_by, $2) WHERE id = $1`;
+
 export const isNotice = ({ kind }: Pick<ReleasedItem, 'kind'>) => Object.hasOwn(writeSqlOf, kind);
 
 /**
@@ -59,7 +64,7 @@ async function resumeNotice(db: pg.ClientBase, item: ReleasedItem, sql: string, 
   await db.query('SAVEPOINT notice');
   try {
     const { rowCount } = await db.query(sql, [item.id, now, ...storedOrigin()]);
-    if (rowCount === 0) await db.query('UPDATE quarantine SET released = false WHERE id = $1', [item.id]);
+    if (rowCount === 0) await db.query(keepSql, [item.id, productVersion()]);
     await db.query('RELEASE SAVEPOINT notice');
     return rowCount !== 0;
   } catch (error) {

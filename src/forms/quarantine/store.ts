@@ -4,7 +4,7 @@ import type { Clock } from '../../service/clock.ts';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
-import { createQuarantineStore, type QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
+import { createQuarantineStore, type QuarantineStore, untriedBy } from '../../service/quarantine/quarantine-store.ts';
 import { outboxKinds } from '../outbox/event-catalogue.ts';
 import { resumeNotices } from './notices.ts';
 
@@ -63,7 +63,7 @@ export async function countSinceLastRun(db: Queryable): Promise<number> {
   return (await db.query<{ count: number }>(sinceSql, [outboxKinds])).rows[0]?.count ?? 0;
 }
 
-const retriesSql = `SELECT count(*)::int AS count FROM quarantine WHERE released OR version <> $1`;
+const retriesSql = `SELECT count(*)::int AS count FROM quarantine WHERE released OR (${untriedBy('$1')})`;
 
 /** Counts the items that the next run of the reconciler will retry. */
 export async function countRetries(db: Queryable): Promise<number> {

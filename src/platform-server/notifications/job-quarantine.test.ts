@@ -4,11 +4,15 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { SMTPServer } from 'smtp-server';
-import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { createDeliveryStore } from './deliveries-store.ts';
-import { createNoticeQuarantine } from './job-quarantine.ts';
+import { createJobQuarantine, createNoticeQuarantine } from './job-quarantine.ts';
+
+/** The version of the product that the code takes itself for. */
+const product = vi.hoisted(() => ({ version: '1.0.0' }));
+vi.mock('../../service/operations/product-version.ts', () => ({ productVersion: () => product.version }));
 
 let server: SMTPServer;
 /** The connections of the mail server. */
@@ -191,7 +195,8 @@ it('an event with very many subscribers is routed: its notices get no priority t
   expect(found).toEqual(Array.from({ length: 101 }, (_, level) => level));
 });
 
-it('a notice that the mail server may have delivered each time is quarantined after twelve attempts', async () => {
+/** The mail server accepts each mail, but closes the connection instead of replying. */
+function neverReply() {
   const { onData } = server;
   onTestFinished(() => {
     server.onData = onData;
@@ -202,6 +207,10 @@ it('a notice that the mail server may have delivered each time is quarantined af
       for (const socket of sockets) socket.destroy();
     });
   };
+}
+
+it('a notice that the mail server may have delivered each time is quarantined after twelve attempts', async () => {
+  neverReply();
   await addSubscriber('ana');
   await addEvent();
   await settled();
@@ -215,6 +224,34 @@ it('a notice that the mail server may have delivered each time is quarantined af
   };
   expect(await entries()).toEqual([entry]);
 });
+
+it.each(['1.0.0', '2.0.0'])(
+  'a new version beside an old one retries a notice once, if a pod of version %s makes the attempt',
+  async (sender) => {
+    onTestFinished(() => {
+      product.version = '1.0.0';
+    });
+    neverReply();
+    await addSubscriber('ana');
+    await addEvent();
+    await settled();
+    const quarantine = createJobQuarantine({ pool: database, clock: () => new Date(), log: log.log });
+    for (const version of ['1.0.0', '2.0.0', '1.0.0', '2.0.0', '1.0.0']) {
+      product.version = version;
+      await quarantine.upkeep();
+      product.version = sender;
+      await settled();
+    }
+    expect(taken).toHaveLength(13);
+    product.version = '3.0.0';
+    await quarantine.upkeep();
+    await settled();
+    expect(taken).toHaveLength(14);
+    await createNoticeQuarantine(database).release('all');
+    await settled();
+    expect(taken).toHaveLength(15);
+  },
+);
 
 it('a busy mail server does not lead to quarantine', async () => {
   await addSubscriber('slow');

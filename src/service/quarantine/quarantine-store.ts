@@ -27,7 +27,10 @@ export interface QuarantinePage {
   next?: QuarantinePosition;
 }
 
-/** The items to release: one item, all items, or the items that another version of the product tried last. */
+/**
+ * The items to release: one item, all items, or the items that only other versions of the product have tried. Each
+ * version releases such an item once, even if a pod of another version makes the attempt during a rolling update.
+ */
 export type ReleaseChoice = { id: string; tenantId?: string | undefined } | 'all' | 'of other versions';
 
 export interface QuarantineCount {
@@ -94,8 +97,11 @@ ORDER BY first_seen DESC, id DESC LIMIT $6`;
 /** Maximum number of items that one transaction releases. An outage may have quarantined a million. */
 const releasePage = 1_000;
 
-const releaseSql = (condition: string) => `
-UPDATE quarantine SET released = true WHERE id IN (
+/** A condition for the items that this version of the product, the parameter `version`, has not tried yet. */
+export const untriedBy = (version: string) => `version <> ${version} AND ${version} <> ALL (retried_by)`;
+
+const releaseSql = (condition: string, set = '') => `
+UPDATE quarantine SET released = true${set} WHERE id IN (
   SELECT id FROM quarantine WHERE NOT released AND ($1::uuid IS NULL OR id > $1) AND ${condition}
   ORDER BY id LIMIT ${releasePage} FOR UPDATE)
 RETURNING id, kind, item, tenant_id AS "tenantId", about`;
@@ -148,7 +154,10 @@ function chosen(
   after: string | undefined,
 ): Promise<pg.QueryResult<ReleasedItem>> {
   if (choice === 'all') return client.query(releaseSql('true'), [after]);
-  if (choice === 'of other versions') return client.query(releaseSql('version <> $2'), [after, productVersion()]);
+  if (choice === 'of other versions') {
+    const sql = releaseSql(untriedBy('$2'), `, retried_by = retried_by || ARRAY[version, $2]`);
+    return client.query(sql, [after, productVersion()]);
+  }
   const { id, tenantId } = choice;
   return client.query(releaseSql('id = $2 AND ($3::text IS NULL OR tenant_id = $3)'), [after, id, tenantId]);
 }
