@@ -12,6 +12,7 @@ import { migrateJobs } from '../worker.ts';
 import { createDeliveryStore } from './deliveries-store.ts';
 import { createDeliveryJobs, type DeliveryOptions } from './delivery.ts';
 import type { NotificationType } from './notification-type.ts';
+import { createSubscriberStore } from './subscribers-store.ts';
 
 const tenant = '65f0c2a9e4b0a1d2c3f4a5b6';
 let database: TestDatabase;
@@ -126,4 +127,22 @@ it('a delivered notice does not wait for the routing of its event, because a sec
     await finish(event, 'a');
   });
   expect(await deliveries()).toEqual(['u b', 'u c']);
+});
+
+it('a subscriber with very many pending notices is removed with a limited number of their jobs', async () => {
+  await addSubscriber('ana', 'u');
+  await pool.query(
+    `WITH e AS (
+       INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted, routed)
+       SELECT gen_random_uuid(), $1, 'f', 'e', now(), '{}', '{}', now(), now() FROM generate_series(1, 1200)
+       RETURNING sequence)
+     INSERT INTO deliveries (event, type_id, subscriber_id, created) SELECT sequence, 'u', 'ana', now() FROM e`,
+    [tenant],
+  );
+  await pool.query(`
+    SELECT graphile_worker.add_job('deliver', '{}', job_key => concat_ws(':', 'deliver', event, type_id, subscriber_id))
+    FROM deliveries`);
+  expect(await createSubscriberStore(pool).remove(tenant, 'ana')).toBe(true);
+  expect(await deliveries()).toEqual([]);
+  expect(await jobs()).toBe(200);
 });

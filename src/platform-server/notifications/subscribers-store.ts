@@ -101,11 +101,16 @@ export function createSubscriberStore(database: Queryable) {
       return rows[0]?.count ?? 0;
     },
 
-    /** Deletes a subscriber with its addresses, subscriptions and codes, and its pending deliveries with their jobs. */
+    /**
+     * Deletes a subscriber with its addresses, subscriptions and codes, and its pending deliveries with up to 1,000 of
+     * their jobs. A further job finds no delivery and does nothing.
+     */
     async remove(tenant: string, id: string): Promise<boolean> {
       await database.query(
-        `SELECT graphile_worker.remove_job(concat_ws(':', 'deliver', d.event, d.type_id, d.subscriber_id))
-         FROM deliveries d JOIN subscribers s ON s.id = d.subscriber_id WHERE s.id = $2 AND s.tenant = $1`,
+        `SELECT graphile_worker.remove_job(key) FROM (
+           SELECT concat_ws(':', 'deliver', d.event, d.type_id, d.subscriber_id) AS key
+           FROM deliveries d JOIN subscribers s ON s.id = d.subscriber_id WHERE s.id = $2 AND s.tenant = $1
+           LIMIT 1000) AS pending`,
         [tenant, id],
       );
       const { rowCount } = await database.query('DELETE FROM subscribers WHERE id = $2 AND tenant = $1', [tenant, id]);
