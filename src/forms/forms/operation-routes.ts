@@ -179,8 +179,7 @@ async function move(operation: Exclude<MoveOperation, 'submit'>, options: FormRo
   const { access, forms, pseudonyms, storage, clock, changed } = options;
   const { caller, tenantId, formId } = formRequest;
   const { role } = await access.authorize(operation, formRequest);
-  // Otherwise, forms that are submitted and returned again and again would leave any number of rows behind.
-  if (operation === 'to-draft') await storage.requireReserve(tenantId);
+  if (operation === 'to-draft') await requireFewRows(options, formRequest);
   const actor = { id: caller.subject, name: caller.name };
   const by = authorOf(formRequest, role, pseudonyms);
   const moved = await forms.move({ tenantId, formId, actor, now: clock(), by, operation });
@@ -193,6 +192,17 @@ async function move(operation: Exclude<MoveOperation, 'submit'>, options: FormRo
   changed();
   const dates = await datesAfterChange(options, moved);
   return formView(moved, { administrator: role === 'admin', dates });
+}
+
+/**
+ * Throws Problem if the form or its tenant has left too many rows behind. Otherwise, a form that is submitted and
+ * returned again and again would leave any number of them, and each claim of the outbox would read those to deliver.
+ */
+async function requireFewRows({ forms, storage }: FormRoutesOptions, formRequest: FormRequest): Promise<void> {
+  await storage.requireReserve(formRequest.tenantId);
+  if (!(await forms.hasBacklog(formRequest))) return;
+  const detail = 'A thousand events of this form wait for their delivery. Try again when they have been delivered.';
+  throw new Problem('busy', detail, { headers: { 'Retry-After': '60' } });
 }
 
 async function setHeld(

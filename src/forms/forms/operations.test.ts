@@ -211,6 +211,30 @@ describe('to-draft', () => {
   });
 });
 
+describe('to-draft of a form with very many undelivered events', () => {
+  it('is 503 until some of them are delivered', async () => {
+    const id = await submitted();
+    await forms.pool.query('UPDATE outbox SET accepted = now() WHERE form_id = $1', [id]);
+    await forms.pool.query(
+      `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+       SELECT $1, tenant_id, 'form-to-draft', '{}', now(), CASE WHEN n > 1000 THEN 'infinity' ELSE now() + interval '1 day' END
+       FROM forms, generate_series(1, 1100) n WHERE id = $1`,
+      [id],
+    );
+    const refused = await operate(id, 'to-draft', 'assessor');
+    expect(refused).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:busy' } });
+    expect(refused.headers.get('retry-after')).toBe('60');
+    expect(await show(id)).toMatchObject({ status: 'Submitted' });
+
+    await forms.pool.query(
+      `UPDATE outbox SET accepted = now()
+       WHERE sequence = (SELECT max(sequence) FROM outbox WHERE form_id = $1 AND not_before < 'infinity')`,
+      [id],
+    );
+    expect((await operate(id, 'to-draft', 'assessor')).status).toBe(200);
+  });
+});
+
 describe('hold', () => {
   it('is shown with the form, and repeating it changes nothing', async () => {
     const id = await forms.draft();

@@ -132,6 +132,10 @@ WITH due AS MATERIALIZED (
 )
 SELECT suppressed FROM gone JOIN judged USING (id)`;
 
+const backlogSql = `
+SELECT FROM outbox WHERE form_id = $1 AND accepted IS NULL AND not_before < 'infinity'
+ORDER BY sequence DESC NULLS LAST OFFSET 999 LIMIT 1`;
+
 interface Judged {
   suppressed: boolean;
 }
@@ -194,6 +198,10 @@ export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }
       return form;
     },
 
+    /** True if at least 1,000 of the form's outbox rows are neither delivered nor in quarantine. */
+    hasBacklog: async (key: FormKey): Promise<boolean> =>
+      (await pool.query(claimOf(key), backlogSql, [key.formId])).rows.length === 1,
+
     /** Sets lastAccessed of a draft. Returns undefined if the form is not a draft. */
     async keep({ now, ...key }: FormKey & { now: Date }): Promise<Form | undefined> {
       const sql = `UPDATE forms SET last_accessed = greatest(last_accessed, $3)
@@ -206,16 +214,14 @@ export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }
      * status. Returns undefined if the form does not exist.
      */
     async setHeld(change: RecordedChange & { hold: Hold | undefined }): Promise<Form | undefined> {
-      const { actor, now, hold, by, ...key } = change;
-      const held = [hold !== undefined, hold?.reason, hold && actor];
-      const values = [key.formId, key.tenantId, now, ...held, by.role, by.account];
-      return (await pool.query<Form>(claimOf(key), holdSql, values)).rows[0];
+      const { actor, now, hold, by, formId, tenantId } = change;
+      const values = [formId, tenantId, now, hold !== undefined, hold?.reason, hold && actor, by.role, by.account];
+      return (await pool.query<Form>(claimOf(change), holdSql, values)).rows[0];
     },
 
     /** Records in the history that a code was sent. */
     async recordSent({ formId, tenantId, now, by }: Omit<RecordedChange, 'actor'>): Promise<void> {
-      const values = [formId, tenantId, now, by.role, by.account];
-      await pool.query(claimOf({ formId, tenantId }), recordSentSql, values);
+      await pool.query(claimOf({ formId, tenantId }), recordSentSql, [formId, tenantId, now, by.role, by.account]);
     },
 
     /** Reads the recorded entries of the history. Returns undefined if the form does not exist. */
