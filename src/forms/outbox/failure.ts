@@ -17,20 +17,11 @@ import type { OutboxRow } from './outbox.ts';
 export type FailureSide = 'service' | 'row';
 
 /** The error of a delivery that did not end in time. */
-class DeadlineError extends Error {
+export class DeadlineError extends Error {
   constructor() {
     super('The delivery did not end in time.');
     this.name = 'DeadlineError';
   }
-}
-
-/** Rejects with DeadlineError if the work does not end within `ms` milliseconds. The work then continues. */
-export async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new DeadlineError()), ms);
-  });
-  return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
 }
 
 /**

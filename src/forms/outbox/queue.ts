@@ -11,7 +11,7 @@ import { runIn, startRoot } from '../../service/tracing/tracing.ts';
 import type { DeliveryService } from './claim-statements.ts';
 import { createClaims } from './claims.ts';
 import type { Deliver } from './delivery.ts';
-import { causeOf, createOutage, type FailureLog, type Outage, sideOf, withDeadline } from './failure.ts';
+import { causeOf, createOutage, DeadlineError, type FailureLog, type Outage, sideOf } from './failure.ts';
 import { FilesRemain } from './files.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
@@ -184,7 +184,7 @@ async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<
   const began = performance.now();
   try {
     const work = inSpanOf(row, () => options.deliver(row));
-    const { outcome, subscriberId, until: notBefore, files } = await withDeadline(work, pace.deadline);
+    const { outcome, subscriberId, until: notBefore, files } = await within(work, pace.deadline, new DeadlineError());
     metrics.delivered(row.kind, outcome, performance.now() - began);
     if (outcome !== 'skipped' && outage.succeeded(row.tenantId) === 'ended') failures.ended(service);
     if (notBefore) settlements.add({ kind: 'postponed', row, notBefore, postponed: true, files });
