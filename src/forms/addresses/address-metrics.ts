@@ -1,6 +1,6 @@
 // Defines the metric that shows whether the search by applicant address finds every form.
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { createScrapedGauges } from '../scraped-metrics.ts';
+import { createScrapedGauges } from '../../service/operations/scraped-metrics.ts';
 
 export interface AddressMetricsOptions extends Pick<Metrics, 'registry'> {
   isComplete(): Promise<boolean>;

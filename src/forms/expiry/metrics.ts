@@ -2,7 +2,7 @@
 // recorded results of the runs.
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { createScrapedGauges, type Sample, type ScrapedGauge } from '../scraped-metrics.ts';
+import { createScrapedGauges, type Sample, type ScrapedGauge } from '../../service/operations/scraped-metrics.ts';
 import type { RunHistory } from './run-store.ts';
 
 const seconds = (date: Date) => date.getTime() / 1_000;
@@ -21,7 +21,7 @@ function successOf(part: Part, isIncluded: boolean, success: Date | null): Sampl
 const gauges: Record<string, ScrapedGauge<Reading>> = {
   formgate_reconciler_last_success_timestamp_seconds: {
     help: 'End of the last run in which the part succeeded, in seconds since 1970; 0 if no recorded run succeeded; absent after 20 runs that did not include the part',
-    label: 'part',
+    labels: ['part'],
     samples: ({ expiryIncluded, expirySuccess, clientsIncluded, clientsSuccess }) => [
       ...successOf('expire', expiryIncluded, expirySuccess),
       ...successOf('clients', clientsIncluded, clientsSuccess),
@@ -37,7 +37,7 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
   },
   formgate_reconciler_last_run_outcome: {
     help: '1 for the outcome of the last run of the reconciler: succeeded, failed or stopped',
-    label: 'outcome',
+    labels: ['outcome'],
     samples: ({ last }) =>
       ['succeeded', 'failed', 'stopped'].map((outcome) => ({
         labels: { outcome },
@@ -46,7 +46,7 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
   },
   formgate_reconciler_last_run_count: {
     help: 'Results of the last run of the reconciler, by outcome: forms (warned, locked, deleted …), rows (purged), and core clients (outcomes that begin with clients.)',
-    label: 'outcome',
+    labels: ['outcome'],
     samples: ({ last }) => Object.entries(last.counts).map(([outcome, value]) => ({ labels: { outcome }, value })),
   },
   formgate_oldest_overdue_draft_seconds: {
@@ -61,13 +61,13 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
   },
   formgate_forms: {
     help: 'Forms by status, counted by the last run of the reconciler that included the expiry',
-    label: 'status',
+    labels: ['status'],
     samples: ({ formsByStatus }) =>
       Object.entries(formsByStatus ?? {}).map(([status, value]) => ({ labels: { status }, value })),
   },
   formgate_reconciler_core_clients: {
     help: 'CoreClient resources by condition and its status, after the last run that read them',
-    label: 'condition',
+    labels: ['condition'],
     samples: ({ conditions }) =>
       Object.entries(conditions ?? {}).map(([condition, value]) => ({ labels: { condition }, value })),
   },

@@ -2,7 +2,7 @@
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { createScrapedGauges, type ScrapedGauge } from '../scraped-metrics.ts';
+import { createScrapedGauges, type ScrapedGauge } from '../../service/operations/scraped-metrics.ts';
 import type { Delivered } from './delivery.ts';
 import { type OutboxKind, outboxKinds } from './event-catalogue.ts';
 import type { Backlog, OutboxStore } from './store.ts';
@@ -17,7 +17,7 @@ export interface OutboxMetrics {
 
 const gauge = (help: string, value: (entry: Backlog) => number): ScrapedGauge<Backlog[]> => ({
   help,
-  label: 'kind',
+  labels: ['kind'],
   samples: (backlog) =>
     outboxKinds.map((kind) => {
       const entry = backlog.find((one) => one.kind === kind);

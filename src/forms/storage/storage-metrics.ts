@@ -1,7 +1,7 @@
 // Defines the metrics of the storage of tenants. No metric has a label for the tenant; the log names the tenants.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { createScrapedGauges } from '../scraped-metrics.ts';
+import { createScrapedGauges } from '../../service/operations/scraped-metrics.ts';
 import type { Refused } from './storage-limit.ts';
 import { nearShare, type StorageStore } from './store.ts';
 

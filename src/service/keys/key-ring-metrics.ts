@@ -1,5 +1,6 @@
 // Defines the metrics of a key ring whose secrets are stored in a database.
-import prom from 'prom-client';
+import type prom from 'prom-client';
+import { createScrapedGauges } from '../operations/scraped-metrics.ts';
 
 export interface KeyRingReading {
   /** Seconds since the current key was first seen. */
@@ -14,27 +15,19 @@ export interface KeyRingMetricsOptions {
   read(): Promise<KeyRingReading>;
 }
 
-/** Every pod exports the same values, so queries must aggregate them with max. */
 export function createKeyRingMetrics({ registry, read }: KeyRingMetricsOptions): void {
-  const gauge = (name: string, help: string, value: (reading: KeyRingReading) => number) =>
-    new prom.Gauge({
-      name,
-      help,
-      registers: [registry],
-      async collect() {
-        this.remove();
-        const reading = await read().catch(() => undefined);
-        if (reading) this.set(value(reading));
+  createScrapedGauges({
+    registry,
+    read,
+    gauges: {
+      formgate_key_ring_current_key_age_seconds: {
+        help: 'Time since the first pod started with the current key of KEY_RING',
+        samples: ({ currentKeyAge }) => [{ labels: {}, value: currentKeyAge }],
       },
-    });
-  gauge(
-    'formgate_key_ring_current_key_age_seconds',
-    'Time since the first pod started with the current key of KEY_RING',
-    ({ currentKeyAge }) => currentKeyAge,
-  );
-  gauge(
-    'formgate_key_ring_old_secrets',
-    'Stored registrations and pending deletions of clients whose secrets are not encrypted with the current key of KEY_RING, including those that no key of the key ring can decrypt',
-    ({ oldSecrets }) => oldSecrets,
-  );
+      formgate_key_ring_old_secrets: {
+        help: 'Stored registrations and pending deletions of clients whose secrets are not encrypted with the current key of KEY_RING, including those that no key of the key ring can decrypt',
+        samples: ({ oldSecrets }) => [{ labels: {}, value: oldSecrets }],
+      },
+    },
+  });
 }

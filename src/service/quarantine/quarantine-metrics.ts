@@ -1,5 +1,6 @@
-// Counts the items in quarantine. Every pod exports the same numbers, so queries must aggregate them with max, not sum.
-import prom from 'prom-client';
+// Counts the items in quarantine.
+import type prom from 'prom-client';
+import { createScrapedGauges } from '../operations/scraped-metrics.ts';
 import type { QuarantineCount } from './quarantine-store.ts';
 
 export interface QuarantineMetricsOptions {
@@ -7,17 +8,16 @@ export interface QuarantineMetricsOptions {
   store: { counts(): Promise<QuarantineCount[]> };
 }
 
-/** Queries the counts at each scrape. The gauge is absent while the database is unavailable. */
 export function createQuarantineMetrics({ registry, store }: QuarantineMetricsOptions): void {
-  const items = new prom.Gauge({
-    name: 'formgate_quarantined_items',
-    help: 'Items in quarantine by kind and reason',
-    labelNames: ['kind', 'reason'],
-    registers: [registry],
-    async collect() {
-      const counts = await store.counts().catch(() => undefined);
-      items.reset();
-      for (const { kind, reason, count } of counts ?? []) items.set({ kind, reason }, count);
+  createScrapedGauges({
+    registry,
+    read: () => store.counts(),
+    gauges: {
+      formgate_quarantined_items: {
+        help: 'Items in quarantine by kind and reason',
+        labels: ['kind', 'reason'],
+        samples: (counts) => counts.map(({ kind, reason, count }) => ({ labels: { kind, reason }, value: count })),
+      },
     },
   });
 }

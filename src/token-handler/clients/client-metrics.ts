@@ -1,6 +1,7 @@
 // Defines the metrics of clients and their registrations. Each pod counts only the invalid configuration entries that
 // it reads itself.
 import prom from 'prom-client';
+import { createScrapedGauges } from '../../service/operations/scraped-metrics.ts';
 
 export interface CatalogMetrics {
   invalidClients: prom.Counter<'place' | 'field'>;
@@ -43,15 +44,15 @@ export interface LeftoverMetricsOptions {
 }
 
 export function createLeftoverMetrics({ registry, read }: LeftoverMetricsOptions): void {
-  new prom.Gauge({
-    name: 'formgate_registration_leftovers',
-    help: 'Leftovers of client registrations by kind: deletion (replaced clients that the token handler still has to delete at the identity provider), event (events still to be sent), client (clients that may remain at the identity provider and that an administrator has to delete)',
-    labelNames: ['kind'],
-    registers: [registry],
-    async collect() {
-      const counts = await read();
-      this.reset();
-      for (const [kind, count] of Object.entries(counts)) this.set({ kind }, count);
+  createScrapedGauges({
+    registry,
+    read,
+    gauges: {
+      formgate_registration_leftovers: {
+        help: 'Leftovers of client registrations by kind: deletion (replaced clients that the token handler still has to delete at the identity provider), event (events still to be sent), client (clients that may remain at the identity provider and that an administrator has to delete)',
+        labels: ['kind'],
+        samples: (counts) => Object.entries(counts).map(([kind, value]) => ({ labels: { kind }, value })),
+      },
     },
   });
 }

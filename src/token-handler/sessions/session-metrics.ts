@@ -1,6 +1,7 @@
 // Defines the metrics for the number of open sessions, and for sessions that newer ones have replaced.
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
+import { createScrapedGauges } from '../../service/operations/scraped-metrics.ts';
 import { createShortCache } from '../../service/short-cache.ts';
 
 export interface SessionMetricsOptions {
@@ -16,20 +17,16 @@ const freshFor = 15_000;
 /** Counts the sessions that a sign-in has ended because of a cap (session-cap.ts). */
 export type ReplacedSessions = Pick<prom.Counter<'cap'>, 'inc'>;
 
-/**
- * Every pod exports the same number of sessions, so queries must aggregate it with max. The gauge is absent while the
- * session store is down.
- */
 export function createSessionMetrics({ registry, clock, count }: SessionMetricsOptions): ReplacedSessions {
   const cached = createShortCache({ freshFor, most: 1, clock, read: count });
-  new prom.Gauge({
-    name: 'formgate_sessions',
-    help: 'Open sessions of all pods together',
-    registers: [registry],
-    async collect() {
-      this.remove();
-      const sessions = await cached('').catch(() => undefined);
-      if (sessions !== undefined) this.set(sessions);
+  createScrapedGauges({
+    registry,
+    read: () => cached(''),
+    gauges: {
+      formgate_sessions: {
+        help: 'Open sessions of all pods together',
+        samples: (sessions) => [{ labels: {}, value: sessions }],
+      },
     },
   });
   const replaced = new prom.Counter({

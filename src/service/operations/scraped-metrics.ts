@@ -1,5 +1,5 @@
-// Gauges whose values are read from the database at each scrape. Every pod exports the same values, so a query over all
-// pods must take the maximum, not the sum. The gauges are absent while the database is unavailable.
+// Gauges whose values are read from Postgres or Redis at each scrape. Every pod exports the same values, so a query
+// over all pods must take the maximum, not the sum. The gauges are absent while the values cannot be read.
 import prom from 'prom-client';
 
 export interface Sample {
@@ -9,14 +9,14 @@ export interface Sample {
 
 export interface ScrapedGauge<T> {
   help: string;
-  /** Name of the gauge's label. A gauge without a label has a single value. */
-  label?: string;
+  /** Names of the gauge's labels. A gauge without labels has a single value. */
+  labels?: string[];
   samples(reading: T): Sample[];
 }
 
 export interface ScrapedGaugesOptions<T> {
   registry: prom.Registry;
-  /** Reads the values from the database. Returns undefined if there is nothing to export yet. */
+  /** Reads the values. Returns undefined if there is nothing to export yet. */
   read(): Promise<T | undefined>;
   /** The gauges by metric name. */
   gauges: Record<string, ScrapedGauge<T>>;
@@ -24,7 +24,7 @@ export interface ScrapedGaugesOptions<T> {
 
 export function createScrapedGauges<T>({ registry, read, gauges }: ScrapedGaugesOptions<T>): void {
   let reading: Promise<T | undefined> | undefined;
-  // One scrape collects all gauges, so they share one database read.
+  // One scrape collects all gauges, so they share one read.
   const share = () => {
     reading ??= read()
       .catch(() => undefined)
@@ -33,17 +33,17 @@ export function createScrapedGauges<T>({ registry, read, gauges }: ScrapedGauges
       });
     return reading;
   };
-  for (const [name, { help, label, samples }] of Object.entries(gauges))
+  for (const [name, { help, labels = [], samples }] of Object.entries(gauges))
     new prom.Gauge({
       name,
       help,
-      labelNames: label ? [label] : [],
+      labelNames: labels,
       registers: [registry],
       async collect() {
         const values = await share();
         this.reset();
         // For a gauge without labels, a reset sets the value to 0 instead of removing it.
-        if (!label) this.remove();
+        if (labels.length === 0) this.remove();
         for (const sample of values === undefined ? [] : samples(values)) this.set(sample.labels, sample.value);
       },
     });
