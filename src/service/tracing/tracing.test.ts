@@ -1,12 +1,13 @@
 // Tests the spans of requests, calls and statements. A test collector decodes the spans that it receives.
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
-import type pg from 'pg';
+import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type Collector, openCollector } from '../../../test/support/collector.ts';
 import { startApp } from '../../../test/support/listening-app.ts';
+import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
 import { HttpAgent } from '../../platform/http-agent.ts';
 import { createPlatformClient } from '../../platform/http-client.ts';
@@ -161,22 +162,19 @@ describe('traces', () => {
 
   it('name statements by their kind, and never hold their text', async () => {
     await begin();
-    const client = {
-      query: () => Promise.resolve(),
-      on: () => undefined,
-      off: () => undefined,
-      release: () => undefined,
-    };
-    const pool = {
-      query: () => Promise.resolve({ rows: [] }),
-      connect: () => Promise.resolve(client),
-    } as unknown as pg.Pool;
+    const database = await createTestDatabase();
+    const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+    onTestFinished(async () => {
+      await pool.end();
+      await database.drop();
+    });
+    await pool.query('CREATE TABLE forms (name text UNIQUE)');
     tracePool(pool);
     await runIn(startRoot(work), async () => {
       await pool.query("SELECT 'canary'", []);
-      await pool.query('WITH form AS (UPDATE forms SET a = 1) SELECT 1', []);
+      await pool.query("WITH form AS (UPDATE forms SET name = 'canary') SELECT 1", []);
       await expect(
-        withTransaction(pool, () => Promise.reject(Object.assign(new Error('canary'), { code: '23505' }))),
+        withTransaction(pool, (client) => client.query("INSERT INTO forms VALUES ('canary'), ('canary')")),
       ).rejects.toThrow();
     });
     await pool.query('SELECT 1');

@@ -1,14 +1,18 @@
 // Tests how the modules for clients work together in a process: the shares of the database connections, the counts of
-// registrations, and the work in the background. The database and the configuration service are scripted.
-import type pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+// registrations, and the work in the background. The database is Postgres; the identity provider and the configuration
+// service are scripted.
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { memoryKeys } from '../../../test/support/memory-sessions.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { type ScriptedProvider, startScriptedProvider } from '../../../test/support/scripted-provider.ts';
 import { HttpAgent } from '../../platform/http-agent.ts';
 import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
 import { createUrns } from '../../service/urn.ts';
+import { openPools } from '../pools.ts';
 import { createProviderDiscovery } from '../provider-discovery.ts';
+import { migrationsDirectory } from '../start.ts';
 import type { Client } from './client.ts';
 import { type Clients, type ClientsOptions, sharePools, startClients } from './clients.ts';
 
@@ -20,72 +24,74 @@ const client: Client = {
 };
 const by = { subject: 'alice', name: 'Alice' };
 
-type Respond = (sql: string) => Promise<unknown>;
+let database: TestDatabase;
+/** A connection outside the pools. */
+let direct: pg.Client;
+let log: CapturedLog;
+let metrics: Metrics;
+let pools: ReturnType<typeof openPools>;
+beforeAll(async () => {
+  database = await createTestDatabase(migrationsDirectory);
+  direct = new pg.Client({ connectionString: database.url });
+  await direct.connect();
+});
+afterAll(async () => {
+  await direct.end();
+  await database.drop();
+});
+beforeEach(async () => {
+  [log, metrics] = [captureLog(), createMetrics()];
+  pools = connect(database.url);
+  await direct.query('TRUNCATE client_deletions, client_events, client_registrations, registration_attempts');
+});
+afterEach(() => end(pools));
 
-/** A pool whose statements call `respond`. */
-function scriptedPool(respond: Respond): pg.Pool {
-  const query = (sql: string) => respond(sql);
-  const member = { query, release: () => undefined, on: () => undefined, off: () => undefined };
-  return {
-    query,
-    connect: async () => ({ ...member, once: () => undefined, removeListener: () => undefined }),
-  } as never;
-}
-
-const failure = (code: string) => Object.assign(new Error('the statement failed'), { code });
+const connect = (url: string) =>
+  openPools({ config: { DATABASE_URL: url, DATABASE_POOL_SIZE: 8 }, log: log.log, metrics });
+const end = ({ pool, changePool }: typeof pools) => Promise.all([pool.end(), changePool.end()]);
 
 describe('the shares of the database connections', () => {
   const claim = { tenant: 'one', member: 'web' };
-  let metrics: Metrics;
-  let respond: Respond;
-  let pools: ReturnType<typeof sharePools>;
-  beforeEach(() => {
-    metrics = createMetrics();
-    const pool = scriptedPool((sql) => respond(sql));
-    pools = sharePools({ config: { DATABASE_POOL_SIZE: 8 }, pool, changePool: pool, metrics });
-  });
+  const share = () => sharePools({ config: { DATABASE_POOL_SIZE: 8 }, ...pools, metrics });
 
   it.each([
     ['pool', 'requests', 4],
     ['changePool', 'registrations', 2],
   ] as const)(
     'of %s: a client gets those of its tenant, another tenant the rest; too many get 503',
-    async (which, name, share) => {
-      const gate = Promise.withResolvers<void>();
-      onTestFinished(() => gate.resolve());
-      let running = 0;
-      respond = async (sql) => {
-        running += 1;
-        if (sql === 'slow') await gate.promise;
-      };
-      const query = (sql: string, given = claim) => pools[which].query(given, sql, []);
-      const slow = Array.from({ length: share + 100 }, () => query('slow'));
-      const settled = Promise.allSettled(slow);
-      await expect(query('slow')).rejects.toMatchObject({
+    async (which, name, most) => {
+      const shared = share()[which];
+      await direct.query('SELECT pg_advisory_lock(1)');
+      const waitForLock = () => shared.query(claim, 'SELECT pg_advisory_xact_lock_shared(1)', []);
+      const slow = Promise.allSettled(Array.from({ length: most + 100 }, waitForLock));
+      await expect(waitForLock()).rejects.toMatchObject({
         ...{ slug: 'busy', message: expect.stringContaining('Too many requests of this tenant are running.') },
       });
-      expect(running).toBe(share);
-      await query('fast', { tenant: 'two', member: 'web' });
+      const waiting = "SELECT FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
+      await expect.poll(async () => (await direct.query(waiting)).rowCount).toBe(most);
+      await shared.query({ tenant: 'two', member: 'web' }, 'SELECT 1', []);
+      expect((await direct.query(waiting)).rowCount).toBe(most);
       const text = await metrics.registry.metrics();
       expect(text).toContain(`formgate_postgres_pool_refused_total{pool="${name}",reason="full"} 1`);
-      gate.resolve();
-      expect((await settled).every(({ status }) => status === 'fulfilled')).toBe(true);
+      await direct.query('SELECT pg_advisory_unlock(1)');
+      expect((await slow).every(({ status }) => status === 'fulfilled')).toBe(true);
     },
   );
 
   it.each(['pool', 'changePool'] as const)('of %s: a locked registration gets 503 that says so', async (which) => {
-    respond = () => Promise.reject(failure('55P03'));
+    await direct.query('BEGIN; LOCK TABLE client_registrations');
+    const change = share()[which].transaction(claim, (client) =>
+      client.query("SET LOCAL lock_timeout = '50ms'; SELECT FROM client_registrations"),
+    );
     const message = expect.stringContaining('The registration is being changed by another request.');
-    await expect(pools[which].query(claim, 'UPDATE', [])).rejects.toMatchObject({ slug: 'busy', message });
+    await expect(change).rejects.toMatchObject({ slug: 'busy', message });
+    await direct.query('ROLLBACK');
   });
 });
 
 describe('the clients of a process', () => {
   let provider: ScriptedProvider;
-  let log: CapturedLog;
-  let metrics: Metrics;
-  let statements: string[];
-  let respond: Respond;
+  let sent: unknown[];
   let written: unknown[][];
   let readConfiguration: () => Promise<object>;
   let clients: Clients;
@@ -95,26 +101,23 @@ describe('the clients of a process', () => {
   afterAll(() => provider.close());
   beforeEach(() => {
     provider.reset();
-    [log, metrics] = [captureLog(), createMetrics()];
-    [statements, written] = [[], []];
-    respond = async () => ({ rows: [], rowCount: 0 });
+    [sent, written] = [[], []];
     readConfiguration = async () => ({});
   });
   afterEach(() => clients.close());
 
   function start(config: object = {}, poll = 3_600_000): Clients {
-    const pool = scriptedPool((sql) => {
-      statements.push(sql);
-      return respond(sql);
-    });
     const addresses = provider.addresses('');
     clients = startClients({
-      ...{ pool, changePool: pool, metrics, log: log.log, clock: () => now, keys: memoryKeys, addresses },
+      ...{ ...pools, metrics, log: log.log, clock: () => now, keys: memoryKeys, addresses },
       ...{ agent: new HttpAgent(), urns: createUrns('urn:example'), pace: { poll } },
       discover: createProviderDiscovery({ addresses, log: log.log, timeout: 5_000 }),
-      config: { DATABASE_POOL_SIZE: 8, PLATFORM_TIMEOUT: 5_000, PUBLIC_URL: 'https://tokens.example.org', ...config },
+      config: {
+        ...{ DATABASE_POOL_SIZE: 8, PLATFORM_TIMEOUT: 5_000, TENANT_REGISTRATION_LIMIT: 100 },
+        ...{ PUBLIC_URL: 'https://tokens.example.org', ...config },
+      },
       platform: {
-        events: { send: async () => undefined },
+        events: { send: async (event: unknown) => void sent.push(event) },
         configuration: {
           read: () => readConfiguration(),
           update: async (...given: unknown[]) => void written.push(given),
@@ -134,9 +137,6 @@ describe('the clients of a process', () => {
   };
   const token = 'POST /auth/realms/demo/token';
 
-  /** Number of times that upkeep has looked for events to send. */
-  const looks = () => statements.filter((sql) => sql.includes('UPDATE client_events SET attempts')).length;
-
   it.each([
     ['provided', () => provide()],
     ['created', () => register()],
@@ -146,11 +146,15 @@ describe('the clients of a process', () => {
       [token]: { status: 400, body: { error: 'invalid_grant' } },
       'POST /auth/realms/demo/clients': { status: 201, body: issued },
     };
+    await direct.query(
+      "INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES (gen_random_uuid(), $1, 'earlier', '{}', $2, $2)",
+      [tenant.id, now],
+    );
     start();
-    await expect.poll(looks).toBe(1);
+    await expect.poll(() => sent).toMatchObject([{ name: 'earlier' }]);
     await add();
     expect(await counted()).toEqual([['registered', 1]]);
-    await expect.poll(looks).toBe(2);
+    await expect.poll(() => sent).toMatchObject([{ name: 'earlier' }, { tenantId: tenant.id }]);
   });
 
   it('tell the identity provider the public address of the process', async () => {
@@ -179,9 +183,11 @@ describe('the clients of a process', () => {
     await expect(register()).rejects.toMatchObject({ status: 502 });
     expect(await counted()).toEqual([['failed', 1]]);
     await clients.close();
-    [metrics, respond] = [createMetrics(), () => Promise.reject(failure('08006'))];
+    await end(pools);
+    metrics = createMetrics();
+    pools = connect('postgres://127.0.0.1:1/closed');
     start();
-    await expect(register()).rejects.toThrow('the statement failed');
+    await expect(register()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     expect(await counted()).toEqual([['failed', 1]]);
   });
 
@@ -209,11 +215,15 @@ describe('the clients of a process', () => {
   });
 
   it('start no work after the end of the process', async () => {
+    let statements = 0;
+    pools.pool.on('acquire', () => {
+      statements += 1;
+    });
     const { close } = start({}, 1);
-    await expect.poll(looks).toBeGreaterThan(2);
+    await expect.poll(() => statements).toBeGreaterThan(10);
     await close();
-    const before = statements.length;
+    const before = statements;
     await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(statements.length).toBe(before);
+    expect(statements).toBe(before);
   });
 });

@@ -67,5 +67,6 @@ export const clientShards: Readonly<Record<string, Shard>> = {
   'client-routes': {
     modules: [`${clients}/clients.ts`, `${clients}/routes.ts`],
     tests: [`${clients}/route-outcomes.test.ts`, `${clients}/clients.test.ts`],
+    needsPostgres: true,
   },
 };
