@@ -8,6 +8,7 @@ import { inspectJson } from '../json-parser.ts';
 import { mostJsonValues, tooManyValues } from '../json-size.ts';
 import { bodyProblem, type MinimumRate, readBodyBytes } from './body-bytes.ts';
 import { invalidRequest, Problem } from './problem.ts';
+import { hasBody } from './request-framing.ts';
 
 /**
  * Maximum depth of nesting: more than any form needs, and far below the depth that exhausts a stack here or in
@@ -38,12 +39,6 @@ export function createJsonBodyReader(limit: number): JsonBodyReader {
 }
 
 export const noBody: JsonBody = { value: undefined, textOf: () => undefined };
-
-// RFC 9112 section 6: a request with a body has a Content-Length or a Transfer-Encoding header.
-export function hasBody(request: Request): boolean {
-  const length = request.headers['content-length'];
-  return request.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
-}
 
 // RFC 6839 section 3.1: the suffix +json also means JSON. RFC 8259 section 8.1: JSON between systems is UTF-8.
 const jsonType = /^application\/(?:json|[\w.-]+\+json) *(?:;|$)/i;

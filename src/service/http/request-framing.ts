@@ -28,6 +28,11 @@ export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: 
     throw new Problem('invalid-request', 'An HTTP/1.0 request cannot have a transfer coding.');
 }
 
+/** True if the headers announce a body (RFC 9112 section 6). */
+export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+}
+
 /**
  * True if a request has several headers of this name. Node keeps only the first of them. RFC 9112 section 3.2 requires
  * a 400 for several Host headers. `header` is in lower case.

@@ -3,6 +3,7 @@
 // could lose the response (RFC 9112 section 9.6).
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { hasBody } from './request-framing.ts';
 
 /** Milliseconds for the whole body of a request that is not proxied. */
 const usualArrival = 300_000;
@@ -49,10 +50,6 @@ export function ignoreAfterClose(app: RequestListener): RequestListener {
   return (request, response) => {
     if (!request.socket.writableEnded && !request.socket.destroyed) app(request, response);
   };
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 }
 
 /**

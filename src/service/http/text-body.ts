@@ -2,7 +2,8 @@
 // json-body.ts, this module rejects NUL and text that is not UTF-8, because Postgres cannot store them.
 import { isUtf8 } from 'node:buffer';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
-import { createJsonBodyReader, hasBody, isOtherCharset, type JsonBodyReader, noBody } from './json-body.ts';
+import { createJsonBodyReader, isOtherCharset, type JsonBodyReader, noBody } from './json-body.ts';
+import { hasBody } from './request-framing.ts';
 
 const byteOrderMark = /^\uFEFF/;
 

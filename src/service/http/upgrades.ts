@@ -5,6 +5,7 @@ import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ServerResponse } from './node-http.ts';
+import { hasBody } from './request-framing.ts';
 
 export interface Upgrade {
   socket: Socket;
@@ -19,9 +20,10 @@ export function upgradeOf(request: IncomingMessage): Upgrade | undefined {
   return upgrades.get(request);
 }
 
-export function isWebSocketHandshake({ method, httpVersion, headers }: IncomingMessage): boolean {
-  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
-  return method === 'GET' && httpVersion === '1.1' && headers.upgrade?.toLowerCase() === 'websocket' && !hasBody;
+export function isWebSocketHandshake(request: IncomingMessage): boolean {
+  const { method, httpVersion, headers } = request;
+  const isUpgrade = headers.upgrade?.toLowerCase() === 'websocket';
+  return method === 'GET' && httpVersion === '1.1' && isUpgrade && !hasBody(request);
 }
 
 /** Passes handshakes to `app`. Any response other than 101 closes the connection. */
