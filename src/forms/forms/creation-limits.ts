@@ -1,14 +1,12 @@
 // Limits how many forms a caller may create, and how many large bodies a caller may send to create forms. Intake
 // applications have other limits: they create forms for applicants without an account.
-import type { Request } from 'express';
 import type { Caller } from '../../service/auth/identity.ts';
+import { mayBeLarge } from '../../service/http/body-bytes.ts';
 import type { Guard } from '../../service/http/http-app.ts';
-import { hasBody } from '../../service/http/json-body.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { callerOf } from '../../service/http/request-context.ts';
 import { type RateLimits, rateLimit } from '../../service/limits/rate-limit.ts';
 import { intakeRole, isPerson } from './policy.ts';
-import { smallBody } from './schema.ts';
 
 export interface CreationLimits {
   /** Limits large bodies of creation requests, because they are read before access is decided. */
@@ -61,11 +59,4 @@ export function largeCreates(limits: RateLimits): Guard {
 
 function keyOf(caller: Pick<Caller, 'issuer' | 'subject'> | undefined): string {
   return `${caller?.issuer}\0${caller?.subject}`;
-}
-
-/** True if the headers do not prove that the body is small. A compressed or chunked body may be large. */
-function mayBeLarge(request: Request): boolean {
-  if (!hasBody(request)) return false;
-  const { 'content-length': length, 'content-encoding': encoding } = request.headers;
-  return length === undefined || encoding !== undefined || Number(length) > smallBody;
 }

@@ -1,6 +1,7 @@
 // The route for the operations on a form: `POST /form/v1/forms/{formId}`. The catalogue defines the roles and statuses
 // that allow each operation.
 import type { Response } from 'express';
+import { smallBody } from '../../service/http/body-bytes.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { ExpiryDates } from '../expiry/dates.ts';
@@ -21,7 +22,7 @@ import { budgetsOf } from './notice-budget.ts';
 import { requireOpenIntake } from './policy.ts';
 import { formFailures, operationResponse, sentCode } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
-import { formParams, operationBody, smallBody, tenantQuery } from './schema.ts';
+import { formParams, operationBody, tenantQuery } from './schema.ts';
 import type { Hold } from './store.ts';
 
 export function operateFormRoute(options: FormRoutesOptions): Route {

@@ -14,9 +14,6 @@ const example = {
   file: 'urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a553',
 };
 
-/** Size limit in bytes for bodies without form data. Ten channels and a name need far less. */
-export const smallBody = 16_384;
-
 const email = z.email('must be an email address').max(254, 'must have at most 254 characters');
 // Accepts the usual ways to write telephone numbers. E.164 allows 15 digits.
 const phone = z
