@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../clock.ts';
 import { Problem } from '../http/problem.ts';
 import { isTokenFault, type SigningKeys, type VerifiedJwt } from './signing-keys.ts';
-import { noTenantIssuers, realmOfIssuer, type TenantIssuers } from './tenant-issuers.ts';
+import { noTenantIssuers, realmOfIssuer, realmPattern, type TenantIssuers } from './tenant-issuers.ts';
 import { claimsSchema, personOf } from './token-claims.ts';
 import { memoryOfRoles, rolesOf } from './token-roles.ts';
 
@@ -89,8 +89,6 @@ const tenantAge = 60_000;
 /** Tolerated clock skew in seconds. */
 const leeway = 5;
 const coreRealm = 'core';
-// The accepted realm names. Their characters have no special meaning in a URL, and no name is a dot segment.
-const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
 /**
  * Caches up to 10,000 verified tokens by SHA-256 digest, with an estimated memory of 64 MiB. An entry is used until the
  * token expires, until the realm may have removed the signing key of the token, or until the realm belongs to another

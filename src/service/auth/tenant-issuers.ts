@@ -4,7 +4,7 @@
 
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import { hasQueryOrFragment } from '../url-text.ts';
+import { hasQueryOrFragment, localHosts } from '../url-text.ts';
 import { fetchFromProvider } from './provider-fetch.ts';
 
 export interface TenantIssuers {
@@ -40,8 +40,8 @@ export function realmOfIssuer(issuer: string, accessPublicUrl: string, mapped: T
   return realm === undefined || mapped.issuerOf(realm) !== undefined ? undefined : realm;
 }
 
-const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
-const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
+// The accepted realm names. Their characters have no special meaning in a URL, and no name is a dot segment.
+export const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
 
 /**
  * Parses `realm=issuer,realm=issuer,…`. Reports each problem with the position of the item, and never quotes an issuer,

@@ -2,6 +2,7 @@
 // section 2.1), and rejects a URI that two parsers could read differently. At sign-in, the identity provider decides
 // which URI a client may use.
 import { z } from 'zod';
+import { localHosts } from '../url-text.ts';
 
 export interface RedirectUriRules {
   /** Allows http redirect URIs for every host. */
@@ -46,7 +47,6 @@ export function allowedRedirectUris(uris: readonly string[]): number {
 
 export const redirectUriLimits = `at most ${mostRedirectUris} redirect URIs of ${mostCharacters} characters together`;
 
-const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 // Matches an absolute http or https URL. This pattern is stricter than URL parsers, which drop white space and accept
 // backslashes and missing slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)((?:[/?#][^\\\s\p{Cc}]*)?)$/iu;
