@@ -4,6 +4,7 @@
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { codeOfError } from '../src/service/error-code.ts';
 
 /** A server of `node:net`, `node:http` or `node:https`. */
 export interface PortServer {
@@ -66,5 +67,5 @@ export async function listenAt(server: PortServer, port: number): Promise<void> 
 }
 
 function isTaken(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+  return codeOfError(error) === 'EADDRINUSE';
 }

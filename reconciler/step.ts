@@ -1,4 +1,5 @@
 // Runs one step of a run. A failure of the step does not stop the other steps, but the run counts as failed.
+import { codeOfError } from '../src/service/error-code.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseProblem } from '../src/service/postgres/postgres.ts';
 import { LeaseLostError } from './lease.ts';
@@ -37,6 +38,5 @@ const outOfResources = /^53/;
 /** True if another run has taken the lease, or if the database cannot be reached. */
 export function endsRun(error: unknown): boolean {
   if (error instanceof LeaseLostError) return true;
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return databaseProblem(error)?.slug === 'unavailable' && !outOfResources.test(code);
+  return databaseProblem(error)?.slug === 'unavailable' && !outOfResources.test(codeOfError(error) ?? '');
 }

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
+import { codeOfError } from '../../src/service/error-code.ts';
 import type { Binaries } from './binaries.ts';
 import type { UnprivilegedUser } from './unprivileged-user.ts';
 
@@ -80,7 +81,7 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return codeOfError(error) === 'EPERM';
   }
 }
 

@@ -3,6 +3,7 @@
 // then connects and takes the lock again.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
+import { codeOfError } from '../../src/service/error-code.ts';
 import { type Cluster, connect, databaseUrl, ownerLock, stopServer } from './cluster.ts';
 
 export interface EmbeddedPostgres {
@@ -79,5 +80,5 @@ async function own(url: string): Promise<pg.Client> {
 }
 
 function isRefused(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+  return codeOfError(error) === 'ECONNREFUSED';
 }

@@ -3,6 +3,7 @@
 import { delimiter } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';
+import { codeOfError } from '../../src/service/error-code.ts';
 import { retryDelay } from '../../src/service/retry.ts';
 
 /**
@@ -130,16 +131,10 @@ function toClusterError(what: string, error: unknown, { kubernetes }: ClusterCal
   if (error instanceof kubernetes.ApiException) return statusError(error.code, what, error.headers['retry-after']);
   if (error instanceof Error && error.name === 'TimeoutError') return new ClusterError('timeout', what);
   // fetch throws a TypeError whose cause contains the error code.
-  const code = codeOf(error instanceof TypeError ? error.cause : error);
+  const code = codeOfError(error instanceof TypeError ? error.cause : error);
   if (code !== undefined)
     return new ClusterError('unreachable', what, { why: `the API server cannot be reached, ${code}` });
   return new ClusterError('failed', what, { why: 'no valid response' });
-}
-
-/** Returns only the error code, because the messages of network errors contain addresses. */
-function codeOf(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 /**

@@ -1,6 +1,7 @@
 // Sends one HTTP request and reads the whole response. Oversized and truncated responses are errors. The request is
 // never retried. A redirect is never followed, because that would send the token to another address.
 import { type Dispatcher, errors } from 'undici';
+import { codeOfError } from '../service/error-code.ts';
 import type { HttpAgent } from './http-agent.ts';
 import { oversized, PlatformError } from './platform-error.ts';
 
@@ -34,7 +35,9 @@ export async function exchange(agent: HttpAgent, request: Exchange): Promise<Raw
   } catch (error) {
     if (signal.aborted) throw new PlatformError(service, 'timeout');
     const hasResponded = error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError;
-    throw new PlatformError(service, hasResponded ? 'failed' : 'unreachable', { reason: codeOf(error) });
+    throw new PlatformError(service, hasResponded ? 'failed' : 'unreachable', {
+      reason: codeOfError(error) ?? 'unknown',
+    });
   }
   try {
     return { status: response.statusCode, text: await response.body.text() };
@@ -43,11 +46,6 @@ export async function exchange(agent: HttpAgent, request: Exchange): Promise<Raw
     const reason = error instanceof errors.ResponseExceededMaxSizeError ? oversized : 'truncated';
     throw new PlatformError(service, 'failed', { reason });
   }
-}
-
-/** Returns only the error's code, because the messages of network errors contain addresses. */
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }
 
 interface OwnParts {

@@ -5,6 +5,7 @@ import type { Dispatcher } from 'undici';
 import { HttpAgent } from '../../platform/http-agent.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
 import { isUnconnected } from '../../platform/platform-error.ts';
+import { codeOfError } from '../../service/error-code.ts';
 import { networkOf } from '../../service/http/client-address.ts';
 import { ownCallHeaders } from '../../service/http/own-calls.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -90,7 +91,7 @@ export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs
 
   function fail(kind: string, slug: ProblemSlug, detail: string, cause?: unknown): Problem {
     metrics.dependencyFailures.inc({ dependency: 'form-api', kind });
-    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
+    const reason = codeOfError(cause);
     log.warn({ kind, reason }, 'intake application call failed');
     const options = { headers: slug === 'unavailable' ? { 'Retry-After': '5' } : {}, cause };
     if (isUnconnected(reason)) return new UnsentCall(slug, detail, options);

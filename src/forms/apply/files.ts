@@ -4,6 +4,7 @@ import { Agent, FormData, fetch } from 'undici';
 import type { Directory } from '../../platform/directory.ts';
 import type { TokenSource } from '../../platform/http-client.ts';
 import { isUnconnected, PlatformError } from '../../platform/platform-error.ts';
+import { codeOfCause } from '../../service/error-code.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { uncompressedResponses } from '../../service/http/uncompressed-responses.ts';
 import { isObject } from '../../service/json-value.ts';
@@ -66,7 +67,7 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
 
   function fail(kind: 'timeout' | 'unreachable' | 'failed' | 'rejected', cause?: unknown): Problem {
     metrics.dependencyFailures.inc({ dependency: 'files', kind });
-    const isRefused = kind === 'rejected' || isUnconnected(codeOf(cause));
+    const isRefused = kind === 'rejected' || isUnconnected(codeOfCause(cause));
     const Failure = isRefused ? Problem : UnansweredUpload;
     const slug = kind === 'timeout' ? 'dependency-timeout' : 'dependency-failed';
     return new Failure(slug, 'The file service did not accept the file.', { cause });
@@ -114,10 +115,4 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
       return { urn: `${api}:/files/${id}`, name: file.name, size: file.content.length };
     },
   };
-}
-
-/** Returns the code of a connection error. `fetch` throws a TypeError whose cause is the connection error. */
-function codeOf(error: unknown): string | undefined {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
 }

@@ -3,6 +3,7 @@ import { directoryOverrides } from '../../platform/directory-variables.ts';
 import { createPlatform, type Platform, type PlatformConfig } from '../../platform/platform.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { checkIssuer, type IdentityProviderConfig } from '../../service/auth/identity-provider.ts';
+import { codeOfCause, codeOfError } from '../../service/error-code.ts';
 import { ConfigError } from '../../service/operations/config.ts';
 import { createLogger } from '../../service/operations/log.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
@@ -89,9 +90,9 @@ function explain(name: string, error: unknown): Finding {
     const suffix = details.length > 0 ? ` (${details.join(', ')})` : '';
     return { severity: isWrong ? 'error' : 'unreachable', name, problem: plain(error) + suffix };
   }
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const code = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
-  return { severity: 'unreachable', name, problem: `the identity provider cannot be reached${code}` };
+  const code = codeOfCause(error) ?? codeOfError(error);
+  const suffix = code === undefined ? '' : ` (${code})`;
+  return { severity: 'unreachable', name, problem: `the identity provider cannot be reached${suffix}` };
 }
 
 const plain = ({ service, kind }: PlatformError) =>

@@ -1,4 +1,5 @@
 // A client for the part of Keycloak's admin REST API that the command `keycloak-setup` needs.
+import { codeOfCause } from '../../service/error-code.ts';
 
 /** Says why Keycloak could not be set up. The message is printed for the operator in one line, without a stack. */
 export class SetupError extends Error {}
@@ -70,10 +71,8 @@ async function send(url: string, init: RequestInit): Promise<Answer> {
     const response = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(30_000) });
     return { origin: new URL(url).origin, status: response.status, text: await response.text() };
   } catch (error) {
-    const { cause } = error as Error & { cause?: { code?: string } };
-    throw new SetupError(`${new URL(url).origin} cannot be reached (${cause?.code ?? (error as Error).name})`, {
-      cause: error,
-    });
+    const reason = codeOfCause(error) ?? (error as Error).name;
+    throw new SetupError(`${new URL(url).origin} cannot be reached (${reason})`, { cause: error });
   }
 }
 

@@ -1,5 +1,6 @@
 // Checks at startup that the identity provider is the configured one, and that it accepts this service's own account.
 import { z } from 'zod';
+import { codeOfCause } from '../error-code.ts';
 import { jsonOrUndefined } from '../json-value.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
@@ -69,7 +70,7 @@ async function fetchDiscovery(realm: string): Promise<{ status: number; text: st
     const response = await fetchFromProvider(`${realm}/.well-known/openid-configuration`, { signal });
     return { status: response.status, text: await response.text() };
   } catch (error) {
-    const code = codeOf(error);
+    const code = codeOfCause(error) ?? '';
     // Only ENOTFOUND proves that the setting is wrong. EAI_AGAIN means that the name server is down.
     if (code === 'ENOTFOUND')
       throw new WrongSetting(
@@ -83,10 +84,4 @@ async function fetchDiscovery(realm: string): Promise<{ status: number; text: st
       });
     throw error;
   }
-}
-
-/** Returns the code of the network error, which is the cause of the error that `fetch` throws. */
-function codeOf(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
 }

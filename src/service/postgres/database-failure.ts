@@ -1,5 +1,6 @@
 // Explains to an operator why a database cannot be used at startup. The explanation never repeats messages of Postgres,
 // because they quote values.
+import { codeOfError } from '../error-code.ts';
 
 const reasons: Readonly<Record<string, string>> = {
   ENOTFOUND: 'the name of its host is not known',
@@ -32,7 +33,8 @@ const outages = new Set(
 /** True if the database cannot be reached now, but no setting is certainly wrong. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if ('code' in error && typeof error.code === 'string') return outages.has(error.code);
+  const code = codeOfError(error);
+  if (code !== undefined) return outages.has(code);
   // pg gives these errors no code.
   return error.message === 'timeout expired' || error.message.startsWith('Connection terminated');
 }
@@ -58,8 +60,9 @@ const tlsMessages = new Set([noTls, 'There was an error establishing an SSL conn
  * without TLS.
  */
 export function isTlsFailure(error: Error): boolean {
-  if (!('code' in error) || typeof error.code !== 'string') return tlsMessages.has(error.message);
-  return certificateCodes.test(error.code) || tlsCodes.test(error.code);
+  const code = codeOfError(error);
+  if (code === undefined) return tlsMessages.has(error.message);
+  return certificateCodes.test(code) || tlsCodes.test(code);
 }
 
 /**
@@ -67,9 +70,10 @@ export function isTlsFailure(error: Error): boolean {
  */
 export function explainDatabaseFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'for an unknown reason';
+  const code = codeOfError(error);
   // The error comes from Formgate or the migration tool, or from pg without a code.
-  if (!('code' in error) || typeof error.code !== 'string') return messages[error.message] ?? error.message;
-  return `${reasons[error.code] ?? otherReason(error, error.code)} (${error.code})`;
+  if (code === undefined) return messages[error.message] ?? error.message;
+  return `${reasons[code] ?? otherReason(error, code)} (${code})`;
 }
 
 function otherReason(error: Error, code: string): string {

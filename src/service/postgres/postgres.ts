@@ -2,6 +2,7 @@
 // state, so that the product works behind a transaction-pooling PgBouncer.
 import { TLSSocket } from 'node:tls';
 import pg from 'pg';
+import { codeOfError } from '../error-code.ts';
 import { Problem } from '../http/problem.ts';
 import { parseJson } from '../json-parser.ts';
 import type { Logger } from '../operations/log.ts';
@@ -125,7 +126,7 @@ const unstorableStates = new Set(['22P02', '22P05', '22021', '54001']);
 /** Returns the problem for a database error, or undefined for an unexpected error. */
 export function databaseProblem(error: unknown): Problem | undefined {
   if (!(error instanceof Error)) return undefined;
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  const code = codeOfError(error) ?? '';
   if (unstorableStates.has(code) && 'severity' in error)
     return new Problem('invalid-request', 'The request contains a value that cannot be stored.', { cause: error });
   if (retryableStates.has(code) || error.message === fullPool)
@@ -154,15 +155,15 @@ function isFailedConnection(error: unknown): boolean {
 }
 
 export function isLockTimeout(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === lockNotAvailable;
+  return codeOfError(error) === lockNotAvailable;
 }
 
 /** True if a row refers to one that does not exist, for example because a concurrent transaction has deleted it. */
 export function isMissingReference(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === '23503';
+  return codeOfError(error) === '23503';
 }
 
 /** True if Postgres ended a statement that exceeded `statement_timeout`, or that an operator cancelled. */
 export function isStatementTimeout(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === queryCanceled;
+  return codeOfError(error) === queryCanceled;
 }
