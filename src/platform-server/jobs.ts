@@ -2,7 +2,7 @@
 // process: if it has its share, its next job is postponed, so that slow jobs of one tenant leave a slot for others.
 import type { TaskList } from 'graphile-worker';
 import type { Clock } from '../service/clock.ts';
-import { createFairQueue } from '../service/limits/fair-queue.ts';
+import { FairQueue } from '../service/limits/fair-queue.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { runIn, startRoot } from '../service/tracing/tracing.ts';
 import type { EventStore } from './events/store.ts';
@@ -80,7 +80,7 @@ interface SharedJob {
  * postponement does not count as a failure, because the pauses between the attempts must not grow.
  */
 function createShare(events: Pick<EventStore, 'findHead'>, perTenant: number) {
-  const slots = createFairQueue({
+  const slots = new FairQueue({
     slots: { total: Number.POSITIVE_INFINITY, perTenant, perMember: perTenant },
     waiting: { total: 0, perTenant: 0, perMember: 0 },
     ...{ waitMs: 0, detail: 'Too many jobs of this tenant are running.', retryAfterSeconds: 5 },

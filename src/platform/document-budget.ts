@@ -1,7 +1,7 @@
 // Limits what the documents of tenants cost a process (decision 0090). A tenant chooses their number and size. Cached
 // documents take memory, and the main thread parses each document that is fetched.
 import type { Clock } from '../service/clock.ts';
-import { createFairQueue } from '../service/limits/fair-queue.ts';
+import { FairQueue } from '../service/limits/fair-queue.ts';
 import { PlatformError } from './platform-error.ts';
 import { createTokenBuckets, type TokenBuckets } from './token-buckets.ts';
 
@@ -55,7 +55,7 @@ const fetches = {
 /** For a process that serves requests. */
 export function createDocumentBudget(clock: Clock): DocumentBudget {
   const [cached, uncached] = [createTokenBuckets(clock, rates.cached), createTokenBuckets(clock, rates.uncached)];
-  const queue = createFairQueue({ ...fetches, detail: 'Too many documents are being fetched.', retryAfterSeconds: 5 });
+  const queue = new FairQueue({ ...fetches, detail: 'Too many documents are being fetched.', retryAfterSeconds: 5 });
   const overBudget = () => new PlatformError('configuration', 'over-budget', { retryAfter: 5 });
 
   async function charged<V>(buckets: TokenBuckets, share: string, fetchNow: () => Promise<Fetched<V>>) {

@@ -12,7 +12,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { findProblemType, type ProblemSlug } from '../../service/http/problem-types.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { isObject } from '../../service/json-value.ts';
-import { createFairQueue } from '../../service/limits/fair-queue.ts';
+import { FairQueue } from '../../service/limits/fair-queue.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { scopeHeaders } from '../../service/operations/request-scope.ts';
@@ -142,7 +142,7 @@ export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs
   }
 
   const onRefused = (reason: string) => metrics.queueRefusals.inc({ queue: 'form-api', reason });
-  const queue = createFairQueue({ ...shares, onRefused });
+  const queue = new FairQueue({ ...shares, onRefused });
   return {
     call(call) {
       const member = networkOf(call.context.locals.forwarded.address);

@@ -4,7 +4,7 @@
 // includes its wait for the lock.
 import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
-import { createFairQueue } from '../../service/limits/fair-queue.ts';
+import { FairQueue } from '../../service/limits/fair-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { borrow } from '../../service/postgres/kept-connections.ts';
 import { isLockTimeout, isStatementTimeout } from '../../service/postgres/postgres.ts';
@@ -53,7 +53,7 @@ export function createRegisterLock(options: RegisterLockOptions): HoldRegister {
   const { pool, metrics, connections = registerConnections, waitMs = 30_000, stepMs = 10_000 } = options;
   const { postgresPools } = metrics;
   // Changes first wait in this queue. Otherwise, several changes of one register would occupy several connections.
-  const queue = createFairQueue({
+  const queue = new FairQueue({
     slots: { total: connections, perTenant: Math.ceil(connections / 2), perMember: 1 },
     waiting: { total: 100, perTenant: 50, perMember: 25 },
     waitMs,

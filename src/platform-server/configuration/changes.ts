@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { createFairQueue } from '../../service/limits/fair-queue.ts';
+import { FairQueue } from '../../service/limits/fair-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type CheckOptions, checkedValue } from './checked-value.ts';
@@ -74,7 +74,7 @@ export function inChange<T>(
 }
 
 export function createConfigurationChanges(options: ChangeOptions): ConfigurationChanges {
-  const changes = createFairQueue({
+  const changes = new FairQueue({
     slots: { total: 64, perTenant: 8, perMember: 1 },
     waiting: { total: 1_000, perTenant: 200, perMember: 100 },
     waitMs: 10_000,

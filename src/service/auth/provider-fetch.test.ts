@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect, it, onTestFinished } from 'vitest';
 import { type Answer, createSystemLookups } from '../../../test/support/system-lookups.ts';
-import { createHostLookups } from '../http/host-lookups.ts';
+import { HostLookups } from '../http/host-lookups.ts';
 import { createProviderAgent, fetchFromProvider } from './provider-fetch.ts';
 
 async function startProvider(respond: RequestListener = (_request, response) => response.end('keys')): Promise<number> {
@@ -19,7 +19,7 @@ it('an identity provider whose name servers do not respond does not delay the ot
   const port = await startProvider();
   const answers: Record<string, Answer> = { 'silent.example': 'silent', 'id.example': '127.0.0.1' };
   const system = createSystemLookups(3, answers);
-  const agent = createProviderAgent(createHostLookups({ slots: { total: 2, perTenant: 2 }, lookup: system.lookup }));
+  const agent = createProviderAgent(new HostLookups({ slots: { total: 2, perTenant: 2 }, lookup: system.lookup }));
   const ask = async (host: string) => {
     const { body } = await agent.request({ origin: `http://${host}:${port}`, path: '/', method: 'GET' });
     return body.text();

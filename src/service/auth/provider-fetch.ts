@@ -5,14 +5,14 @@
 // the whole realm. Lookups of hosts are limited, so that a provider whose name servers do not respond does not delay
 // the others.
 import { Agent, type Dispatcher, fetch, type RequestInit } from 'undici';
-import { createHostLookups, lookupShares } from '../http/host-lookups.ts';
+import { HostLookups, lookupShares } from '../http/host-lookups.ts';
 import { uncompressedResponses } from '../http/uncompressed-responses.ts';
 
 /** Maximum size of a response in bytes. Keycloak's responses have at most 10 KiB. */
 export const longestResponse = 1_048_576;
 
 /** The lookups of all agents of this process. */
-const sharedLookups = createHostLookups({
+const sharedLookups = new HostLookups({
   slots: { total: lookupShares.providers, perTenant: lookupShares.providers },
 });
 /** Hosts of identity providers are no tenants. Each host is a member, which has one lookup at a time. */

@@ -2,7 +2,7 @@
 // tests them with connections.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Answer, createSystemLookups } from '../../../test/support/system-lookups.ts';
-import { createHostLookups, isLookupFailure } from './host-lookups.ts';
+import { HostLookups, isLookupFailure } from './host-lookups.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
@@ -10,7 +10,7 @@ afterEach(() => vi.useRealTimers());
 function start(answers: Record<string, Answer>, slots = { total: 2, perTenant: 1 }) {
   const system = createSystemLookups(8, answers);
   let refused = 0;
-  const lookups = createHostLookups({ slots, lookup: system.lookup, onRefused: () => (refused += 1) });
+  const lookups = new HostLookups({ slots, lookup: system.lookup, onRefused: () => (refused += 1) });
   const find = (host: string, tenant = 'town', all = true) =>
     new Promise((resolve, reject) => {
       const lookup = lookups.lookupFor(() => tenant);

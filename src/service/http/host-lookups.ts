@@ -6,7 +6,7 @@
 import { type LookupAddress, type LookupAllOptions, lookup as systemLookup, TIMEOUT } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import { createFairQueue, type FairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
+import { FairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
 
 type Addresses = LookupAddress[];
 type Callback = (error: NodeJS.ErrnoException | null, addresses: Addresses) => void;
@@ -40,10 +40,6 @@ const failureAge = 5_000;
 /** Maximum number of hosts whose failure is remembered. */
 const mostFailures = 1_000;
 
-export function createHostLookups(options: HostLookupOptions): HostLookups {
-  return new HostLookups(options);
-}
-
 export class HostLookups {
   readonly #lookup: NonNullable<HostLookupOptions['lookup']>;
   readonly #queue: FairQueue;
@@ -55,7 +51,7 @@ export class HostLookups {
 
   constructor({ slots, onRefused, lookup = systemLookup }: HostLookupOptions) {
     this.#lookup = lookup;
-    this.#queue = createFairQueue({
+    this.#queue = new FairQueue({
       slots: { ...slots, perMember: 1 },
       waiting: { total: 1_000, perTenant: 100, perMember: 1 },
       waitMs: longestWait,

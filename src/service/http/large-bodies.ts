@@ -2,7 +2,7 @@
 // read, and holds the slot until its handler has finished, whatever it waits for in between (decision 0094). What a
 // client then does not read of the response is limited by `unread-responses.ts`.
 import type { IncomingMessage } from 'node:http';
-import { createFairQueue } from '../limits/fair-queue.ts';
+import { FairQueue } from '../limits/fair-queue.ts';
 import { limitUnreadResponses, type UnreadResponses } from '../limits/unread-responses.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { type MinimumRate, usualRate } from './body-bytes.ts';
@@ -35,7 +35,7 @@ export interface LargeBodies {
 /** `limit` is the maximum size of a body in bytes. */
 export function createLargeBodies(limit: number, metrics: Pick<Metrics, 'queueRefusals'>): LargeBodies {
   const total = Math.max(fewest, Math.floor(memory / limit));
-  const queue = createFairQueue({
+  const queue = new FairQueue({
     slots: { total, perTenant: total / 2, perMember: total / 4 },
     waiting: { total: 1_280, perTenant: 640, perMember: 320 },
     waitMs: 10_000,

@@ -2,10 +2,10 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createFairQueue, type FairQueueOptions, type ReleaseSlot } from './fair-queue.ts';
+import { FairQueue, type FairQueueOptions, type ReleaseSlot } from './fair-queue.ts';
 
 function queueOf(options: Partial<FairQueueOptions> = {}) {
-  return createFairQueue({
+  return new FairQueue({
     slots: { total: 2, perTenant: 2, perMember: 2 },
     waiting: { total: 100, perTenant: 50, perMember: 25 },
     waitMs: 10_000,

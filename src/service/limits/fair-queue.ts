@@ -45,10 +45,6 @@ interface Waiting {
 /** Waiting claims by tenant, then by member. A tenant or member that was served moves to the end of its map. */
 type WaitingClaims = Map<string, Map<string, Set<Waiting>>>;
 
-export function createFairQueue(options: FairQueueOptions): FairQueue {
-  return new FairQueue(options);
-}
-
 export class FairQueue {
   readonly #options: FairQueueOptions;
   readonly #running = new Counts();

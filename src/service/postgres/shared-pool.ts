@@ -2,7 +2,7 @@
 // only a limited number of the connections. Further statements wait in a bounded queue.
 import type pg from 'pg';
 import { Problem } from '../http/problem.ts';
-import { type Claim, createFairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
+import { type Claim, FairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { databaseProblem, isLockTimeout, withTransaction } from './postgres.ts';
 
@@ -38,7 +38,7 @@ export function createSharedPool(options: SharedPoolOptions): SharedPool {
   const { pool, size, name, details, perMember = 2, metrics } = options;
   const { postgresPools } = metrics;
   const half = Math.max(1, Math.floor(size / 2));
-  const queue = createFairQueue({
+  const queue = new FairQueue({
     slots: { total: size, perTenant: half, perMember: Math.min(perMember, half) },
     waiting,
     waitMs: longestWait,

@@ -2,7 +2,7 @@
 // No tenant can occupy all processes. A job that exceeds its limits can end only its own worker. Workers start on
 // demand and end when idle.
 import { Problem } from '../http/problem.ts';
-import { type Claim, createFairQueue, type FairQueue } from '../limits/fair-queue.ts';
+import { type Claim, FairQueue } from '../limits/fair-queue.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { createWorkerMetrics } from './worker-metrics.ts';
 import { type JobReply, WorkerProcess } from './worker-process.ts';
@@ -41,7 +41,7 @@ export class LimitedWorkers<Q, A> {
     this.#options = options;
     this.#metrics = createWorkerMetrics(options.metrics);
     const perTenant = Math.max(1, options.workers - 1);
-    this.#queue = createFairQueue({
+    this.#queue = new FairQueue({
       slots: { total: options.workers, perTenant, perMember: perTenant },
       waiting,
       waitMs: options.waitMs,

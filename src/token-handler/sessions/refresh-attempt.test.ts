@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createMemorySessions, type MemorySessions, settle } from '../../../test/support/memory-sessions.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { createFairQueue, type FairQueue } from '../../service/limits/fair-queue.ts';
+import { FairQueue } from '../../service/limits/fair-queue.ts';
 import type { Registration } from '../clients/registration.ts';
 import { RefreshAttempts } from './refresh-attempt.ts';
 import type { FoundSession, RefreshOutcome, TokenSet } from './session.ts';
@@ -18,7 +18,7 @@ let respond: (outcome: RefreshOutcome) => void;
 
 beforeEach(() => {
   world = createMemorySessions();
-  queue = createFairQueue({
+  queue = new FairQueue({
     ...{ slots: { total: 1, perTenant: 1, perMember: 1 }, waiting: { total: 9, perTenant: 9, perMember: 9 } },
     ...{ waitMs: 60_000, detail: 'busy', retryAfterSeconds: 1 },
   });

@@ -1,7 +1,7 @@
 // Limits the number of token requests that this process sends concurrently. If many sessions of one person are
 // refreshed at the same time, Keycloak responds with 500 but still uses up their refresh tokens. Waiting refreshes
 // share the slots fairly between realms, and within a realm between persons.
-import { type Claim, createFairQueue, type FairQueue, type RefusalReason } from '../../service/limits/fair-queue.ts';
+import { type Claim, FairQueue, type RefusalReason } from '../../service/limits/fair-queue.ts';
 import type { RefreshMetrics } from './refresh-metrics.ts';
 import type { Session } from './session.ts';
 
@@ -16,7 +16,7 @@ const longestWait = 15_000;
  * of the same person.
  */
 export function createRefreshQueue(concurrency: number, { refusals }: Pick<RefreshMetrics, 'refusals'>): FairQueue {
-  return createFairQueue({
+  return new FairQueue({
     slots: { total: concurrency * busyRealms, perTenant: concurrency, perMember: Math.ceil(concurrency / 2) },
     waiting,
     waitMs: longestWait,

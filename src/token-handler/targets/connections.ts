@@ -3,9 +3,9 @@
 // limited queue. Requests to a full pool are refused immediately. Closes the connections of unused pools, and idle
 // connections that the network may have dropped. Never retries a request.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
-import { createHostLookups, type HostLookups, lookupShares } from '../../service/http/host-lookups.ts';
+import { HostLookups, lookupShares } from '../../service/http/host-lookups.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
+import { type Claim, FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
 import { ReplaceablePool } from '../../service/replaceable-pool.ts';
 import {
   type ConnectionLimits,
@@ -63,7 +63,7 @@ const common = { headersTimeout: 0, pipelining: 1, allowH2: false } as const;
 export function createConnections(limits: ConnectionLimits, lookups = upstreamLookups(limits)): Connections {
   const shared = new Map<string, SharedConnections>();
   const owned = new Set<Client>();
-  const all = createFairQueue(queueOptions(limits, { times: fullUpstreams, waiting: 0 }));
+  const all = new FairQueue(queueOptions(limits, { times: fullUpstreams, waiting: 0 }));
   const sweep = setInterval(() => {
     const now = performance.now();
     for (const [origin, connections] of shared)
@@ -136,7 +136,7 @@ class SharedConnections {
     this.#connect = connect;
     this.#limits = limits;
     this.#all = all;
-    this.queue = createFairQueue(queueOptions(limits, { times: 1, waiting: waitingPerConnection }));
+    this.queue = new FairQueue(queueOptions(limits, { times: 1, waiting: waitingPerConnection }));
   }
 
   /** Returns the function that opens connections for a request of the tenant. */
@@ -180,7 +180,7 @@ class SharedConnections {
 function upstreamLookups({ onRefused }: ConnectionLimits): HostLookups {
   const total = lookupShares.upstreams;
   const slots = { total, perTenant: Math.ceil(total / 3) };
-  return createHostLookups({ slots, onRefused: () => onRefused('lookup') });
+  return new HostLookups({ slots, onRefused: () => onRefused('lookup') });
 }
 
 class SharedLease implements Lease {

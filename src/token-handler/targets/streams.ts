@@ -1,7 +1,7 @@
 // Ends long responses and upgraded connections when their session ends, and limits the number of open streams of a
 // session, a person, a tenant and the process. A stream does not extend its session.
 import { Problem } from '../../service/http/problem.ts';
-import { type Claim, createFairQueue } from '../../service/limits/fair-queue.ts';
+import { type Claim, FairQueue } from '../../service/limits/fair-queue.ts';
 import type { LiveSession } from '../sessions/session.ts';
 import type { StreamKind, TargetMetrics } from './target-metrics.ts';
 
@@ -45,7 +45,7 @@ export interface StreamsOptions extends StreamLimits {
 
 export function createStreams({ perSession, total, metrics }: StreamsOptions): Streams {
   const counts = new Map<string, number>();
-  const shares = createFairQueue({
+  const shares = new FairQueue({
     slots: { total, perTenant: Math.ceil(total / 2), perMember: perSession * sessionsOfPerson },
     waiting: { total: 0, perTenant: 0, perMember: 0 },
     waitMs: 0,

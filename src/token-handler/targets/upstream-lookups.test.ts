@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Answer, createSystemLookups } from '../../../test/support/system-lookups.ts';
-import { createHostLookups, lookupShares } from '../../service/http/host-lookups.ts';
+import { HostLookups, lookupShares } from '../../service/http/host-lookups.ts';
 import { createConnections, type Lease } from './connections.ts';
 
 let servers: Server[];
@@ -35,7 +35,7 @@ function start(answers: Record<string, Answer>, slots = { total: 1, perTenant: 1
   const refusals: string[] = [];
   const onRefused = (reason: string) => void refusals.push(reason);
   const system = createSystemLookups(slots.total + 1, answers);
-  const lookups = createHostLookups({ slots, lookup: system.lookup, onRefused: () => onRefused('lookup') });
+  const lookups = new HostLookups({ slots, lookup: system.lookup, onRefused: () => onRefused('lookup') });
   const limits = { perUpstream: 100, personShare: 100, tenantShare: 100, onRefused };
   const connections = createConnections(limits, lookups);
   onTestFinished(async () => {
