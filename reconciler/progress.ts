@@ -19,7 +19,7 @@ export interface ProgressOptions {
 /** Milliseconds between two reports. */
 const intervals = { terminal: 200, log: 10_000 };
 
-export interface Pace {
+export interface ProgressReport {
   done: number;
   total: number | undefined;
   /** Items per second, rounded. */
@@ -27,7 +27,7 @@ export interface Pace {
   secondsLeft: number | undefined;
 }
 
-export function paceOf(done: number, total: number | undefined, milliseconds: number): Pace {
+export function reportOf(done: number, total: number | undefined, milliseconds: number): ProgressReport {
   const rate = milliseconds > 0 ? Math.round((done / milliseconds) * 1_000) : 0;
   const left = total === undefined ? undefined : Math.max(total - done, 0);
   return { done, total, rate, secondsLeft: left === undefined || rate === 0 ? undefined : Math.ceil(left / rate) };
@@ -39,9 +39,9 @@ export function createProgress({ clock, log, terminal }: ProgressOptions): Progr
 
   function report(): void {
     const { what, done, total, since } = current;
-    const pace = paceOf(done, total, now() - since);
-    if (terminal) terminal(`\r\u001b[K${describePace(what, pace)}`);
-    else log.info({ stage: what, ...pace }, 'progress');
+    const progress = reportOf(done, total, now() - since);
+    if (terminal) terminal(`\r\u001b[K${describeReport(what, progress)}`);
+    else log.info({ stage: what, ...progress }, 'progress');
   }
 
   return {
@@ -60,8 +60,8 @@ export function createProgress({ clock, log, terminal }: ProgressOptions): Progr
   };
 }
 
-/** Formats the progress and the pace, such as `lock: 12,000 of 1,000,000, 3,400 a second, 4 min 51 s left`. */
-export function describePace(what: string, { done, total, rate, secondsLeft }: Pace): string {
+/** Formats a report, such as `lock: 12,000 of 1,000,000, 3,400 a second, 4 min 51 s left`. */
+export function describeReport(what: string, { done, total, rate, secondsLeft }: ProgressReport): string {
   const number = (value: number) => value.toLocaleString('en');
   const shown = [
     total === undefined ? number(done) : `${number(done)} of ${number(total)}`,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { UsageError } from '../src/service/operations/command-line.ts';
 import { captureLog } from '../test/support/captured-log.ts';
 import { help, parseRunArguments } from './options.ts';
-import { createProgress, describePace, paceOf } from './progress.ts';
+import { createProgress, describeReport, reportOf } from './progress.ts';
 import type { RunResult } from './run.ts';
 import { exitCodeOf, summarise } from './summary.ts';
 
@@ -88,12 +88,17 @@ describe('the arguments', () => {
 
 describe('progress', () => {
   it('contains a rate and the remaining time', () => {
-    expect(paceOf(12_000, 1_000_000, 3_000)).toEqual({ done: 12_000, total: 1_000_000, rate: 4_000, secondsLeft: 247 });
-    expect(describePace('lock', paceOf(12_000, 1_000_000, 3_000))).toBe(
+    expect(reportOf(12_000, 1_000_000, 3_000)).toEqual({
+      done: 12_000,
+      total: 1_000_000,
+      rate: 4_000,
+      secondsLeft: 247,
+    });
+    expect(describeReport('lock', reportOf(12_000, 1_000_000, 3_000))).toBe(
       'lock: 12,000 of 1,000,000, 4,000 a second, 4 min 7 s left',
     );
-    expect(describePace('purge', paceOf(500, undefined, 1_000))).toBe('purge: 500, 500 a second');
-    expect(paceOf(0, 10, 0).secondsLeft).toBeUndefined();
+    expect(describeReport('purge', reportOf(500, undefined, 1_000))).toBe('purge: 500, 500 a second');
+    expect(reportOf(0, 10, 0).secondsLeft).toBeUndefined();
   });
 
   it('is one line that is overwritten on a terminal, and log lines elsewhere', () => {

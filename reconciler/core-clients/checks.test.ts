@@ -25,7 +25,7 @@ const verdictOf = (status: Partial<CoreClientStatus> = {}, generation = 1): Verd
 const rejected = (status: Partial<CoreClientStatus>): Verdict => ({
   resource: verdictOf(status).resource,
   clientId: 'c',
-  refusal: { reason: 'Invalid', message: 'spec: is invalid' },
+  rejection: { reason: 'Invalid', message: 'spec: is invalid' },
 });
 
 function checks(
@@ -41,7 +41,7 @@ function checks(
   return { shadows: { affected: new Map([['c', affected]]), unread }, upstreams };
 }
 const next = (given: Checks, verdict = verdictOf()) =>
-  nextStatus(verdict, verdict.refusal ? undefined : { kind: 'synced', revision: 1 }, given, now);
+  nextStatus(verdict, verdict.rejection ? undefined : { kind: 'synced', revision: 1 }, given, now);
 const say = (status: CoreClientStatus, type: Condition['type']) => {
   const condition = conditionOf(status, type);
   return `${condition?.status} ${condition?.reason}`;

@@ -105,8 +105,8 @@ function kept({ resource }: Verdict, unknown: Omit<Outcome, 'status'>): Outcome 
 }
 
 /** True if the core configuration contains a client from this resource, possibly from an earlier version of it. */
-export function isInEffect({ resource, refusal }: Verdict): boolean {
-  return !refusal || (refusal.reason === 'Invalid' && resource.status.syncedHash !== undefined);
+export function isInEffect({ resource, rejection }: Verdict): boolean {
+  return !rejection || (rejection.reason === 'Invalid' && resource.status.syncedHash !== undefined);
 }
 
 function listed(items: readonly string[]): string {

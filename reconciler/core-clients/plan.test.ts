@@ -39,9 +39,9 @@ function documentOf(clients: Record<string, unknown>, owned: string[] = [], atTo
 
 const changes = (resources: CoreClientResource[], document: CoreDocument, given = options) =>
   Object.fromEntries(
-    planSync(resources, document, given).verdicts.map(({ resource: { name }, refusal, change }) => [
+    planSync(resources, document, given).verdicts.map(({ resource: { name }, rejection, change }) => [
       name,
-      refusal?.reason ?? change,
+      rejection?.reason ?? change,
     ]),
   );
 
@@ -101,7 +101,7 @@ describe('a client', () => {
 
   it('of others is not changed, wherever it is in the document', () => {
     const plan = planSync([resource('a'), resource('b')], documentOf({ a: {} }, [], ['b']), options);
-    expect(plan.verdicts.map(({ refusal }) => refusal?.reason)).toEqual(['NotOwned', 'NotOwned']);
+    expect(plan.verdicts.map(({ rejection }) => rejection?.reason)).toEqual(['NotOwned', 'NotOwned']);
     expect([...plan.claim]).toEqual([]);
   });
 
@@ -116,7 +116,7 @@ describe.each(['builder-preview', 'formgate-console'])('%s', (id) => {
 
   it('is written if it differs, and no resource can have it', () => {
     const plan = planSync([resource(id)], documentOf({}), { ...options, maintained });
-    expect(plan.verdicts[0]?.refusal?.reason).toBe('Reserved');
+    expect(plan.verdicts[0]?.rejection?.reason).toBe('Reserved');
     expect(plan.maintained).toEqual([{ before: undefined, after: maintained[0] }]);
     const kept = planSync([], documentOf({ [id]: maintained[0] }), { ...options, maintained });
     expect(kept.maintained).toEqual([]);

@@ -6,7 +6,7 @@ import type { CoreDocument } from './document.ts';
 import type { CoreClientResource } from './resource.ts';
 
 /** Why a resource is rejected. The resource's condition `Accepted` gets `reason` as its field `reason`. */
-export interface Refusal {
+export interface Rejection {
   reason: 'Invalid' | 'Reserved' | 'Duplicate' | 'NotOwned';
   message: string;
 }
@@ -15,8 +15,8 @@ export interface Refusal {
 export type Change = 'none' | 'created' | 'updated' | 'repaired';
 
 export type Verdict = { resource: CoreClientResource; clientId: string | undefined } & (
-  | { refusal: Refusal; entry?: never; change?: never; hash?: never }
-  | { refusal?: never; entry: ClientEntry; change: Change; hash: string }
+  | { rejection: Rejection; entry?: never; change?: never; hash?: never }
+  | { rejection?: never; entry: ClientEntry; change: Change; hash: string }
 );
 
 export interface Plan {
@@ -37,7 +37,7 @@ export interface Plan {
 export interface PlanOptions extends CoreClientRules {
   /**
    * The clients that Formgate itself maintains, such as builder-preview. A CoreClient resource with one of their ids is
-   * refused.
+   * rejected.
    */
   maintained: readonly ClientEntry[];
   allowPrune: boolean;
@@ -81,10 +81,10 @@ function judge(resources: readonly CoreClientResource[], document: CoreDocument,
     const { clientId, entry, problems } = parse(resource);
     const winner = clientId === undefined ? undefined : winners.get(clientId);
     if (clientId !== undefined && !winner) winners.set(clientId, resource);
-    const refusal =
-      refuseId(clientId, winner, document, options.maintained) ??
+    const rejection =
+      rejectId(clientId, winner, document, options.maintained) ??
       (problems && { reason: 'Invalid' as const, message: problems.slice(0, 10).join('; ') });
-    if (refusal || !entry) return { resource, clientId, refusal: refusal ?? { reason: 'Invalid', message: '' } };
+    if (rejection || !entry) return { resource, clientId, rejection: rejection ?? { reason: 'Invalid', message: '' } };
     const hash = hashEntry(entry);
     return { resource, clientId, entry, hash, change: changeOf(document, resource, entry.id, hash) };
   });
@@ -95,12 +95,12 @@ function byAge(a: CoreClientResource, b: CoreClientResource): number {
   return a.name < b.name ? -1 : 1;
 }
 
-function refuseId(
+function rejectId(
   clientId: string | undefined,
   winner: CoreClientResource | undefined,
   document: CoreDocument,
   maintained: readonly ClientEntry[],
-): Refusal | undefined {
+): Rejection | undefined {
   if (clientId === undefined) return undefined;
   if (isMaintained(clientId, maintained))
     return { reason: 'Reserved', message: `The platform itself manages the client ${clientId}.` };

@@ -23,7 +23,7 @@ const accepted = (status: CoreClientResource['status'] = {}, change: Change = 'c
 const refused = (status: CoreClientResource['status'] = {}): Verdict => ({
   resource: resource(status),
   clientId: 'a',
-  refusal: { reason: 'Duplicate', message: 'The older resource b has the same client id.' },
+  rejection: { reason: 'Duplicate', message: 'The older resource b has the same client id.' },
 });
 const checked: Checks = { shadows: { affected: new Map(), unread: [] }, upstreams: new Map() };
 const told = (verdict: Verdict, result?: SyncResult) =>
@@ -99,9 +99,9 @@ describe('Events', () => {
       result: { kind: 'failed' },
       events: ['Warning WriteFailed'],
     },
-    { title: 'a refusal', verdict: refused(), events: ['Warning Duplicate'] },
-    { title: 'a refusal again', verdict: refused(notReady), events: [] },
-    { title: 'a refusal of what was ready', verdict: refused(ready), events: ['Warning Duplicate'] },
+    { title: 'a rejection', verdict: refused(), events: ['Warning Duplicate'] },
+    { title: 'a rejection again', verdict: refused(notReady), events: [] },
+    { title: 'a rejection of what was ready', verdict: refused(ready), events: ['Warning Duplicate'] },
     {
       title: 'an acceptance after it',
       verdict: accepted(notReady),

@@ -40,9 +40,9 @@ export function nextStatus(
   checks: Checks,
   now: Date,
 ): CoreClientStatus {
-  const { resource, clientId, refusal, hash } = verdict;
-  const accepted: Outcome = refusal
-    ? { type: 'Accepted', status: 'False', ...refusal }
+  const { resource, clientId, rejection, hash } = verdict;
+  const accepted: Outcome = rejection
+    ? { type: 'Accepted', status: 'False', ...rejection }
     : { type: 'Accepted', status: 'True', reason: 'Accepted', message: 'The resource describes a core client.' };
   const synced = syncedOutcome(verdict, result);
   const resolved = targetsOutcome(verdict, checks.upstreams);
@@ -69,8 +69,8 @@ export function nextStatus(
  * Returns the status fields that describe the last write. They are kept while the written client stays in the
  * configuration.
  */
-function keptFields({ resource, refusal }: Verdict): Pick<CoreClientStatus, 'revision' | 'syncedHash'> {
-  const isKept = refusal === undefined || refusal.reason === 'Invalid';
+function keptFields({ resource, rejection }: Verdict): Pick<CoreClientStatus, 'revision' | 'syncedHash'> {
+  const isKept = rejection === undefined || rejection.reason === 'Invalid';
   return isKept ? resource.status : {};
 }
 
@@ -78,7 +78,7 @@ function defined<T extends object>(fields: { [K in keyof T]: T[K] | undefined })
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-function syncedOutcome({ resource, refusal }: Verdict, result: SyncResult | undefined): Outcome {
+function syncedOutcome({ resource, rejection }: Verdict, result: SyncResult | undefined): Outcome {
   const type = 'Synced' as const;
   if (result?.kind === 'synced')
     return {
@@ -87,9 +87,9 @@ function syncedOutcome({ resource, refusal }: Verdict, result: SyncResult | unde
       reason: 'Synced',
       message: 'The core configuration contains the client as the resource describes it.',
     };
-  const isEarlierThere = refusal?.reason === 'Invalid' && resource.status.syncedHash !== undefined;
+  const isEarlierThere = rejection?.reason === 'Invalid' && resource.status.syncedHash !== undefined;
   const earlier = isEarlierThere ? ' Its last accepted version stays in the core configuration.' : '';
-  if (refusal)
+  if (rejection)
     return { type, status: 'False', reason: 'NotAccepted', message: `The client is not accepted.${earlier}` };
   return result?.kind === 'refused'
     ? { type, status: 'False', reason: 'Refused', message: 'The configuration service refused the client.' }

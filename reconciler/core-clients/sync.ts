@@ -64,7 +64,7 @@ export interface ClientSyncOptions {
   /** Called once in each sync, which closes the connection at its end. Undefined if resources must not be read. */
   findCluster: (() => Promise<Cluster | undefined>) | undefined;
   urns: Pick<Urns, 'prefix' | 'service'>;
-  /** The clients that Formgate itself maintains. A CoreClient resource with one of their ids is refused. */
+  /** The clients that Formgate itself maintains. A CoreClient resource with one of their ids is rejected. */
   maintained: readonly ClientEntry[];
   redirectUriRules: RedirectUriRules;
   /**
@@ -204,8 +204,8 @@ function fail({ outcome, log }: Sync, message: string): void {
 
 /** Returns the result for a resource's client. For a dry run, assumes that every write succeeds. */
 function resultOf(verdict: Verdict, { revision }: CoreDocument, written: Written | undefined): SyncResult | undefined {
-  const { refusal, change, entry, hash, resource } = verdict;
-  if (refusal) return undefined;
+  const { rejection, change, entry, hash, resource } = verdict;
+  if (rejection) return undefined;
   if (change !== 'none')
     return written ? (written.results.get(entry.id) ?? { kind: 'failed' }) : syncedAt(revision ?? 0);
   // The client is up to date. If its status contains no revision, the current revision is reported.
@@ -226,9 +226,9 @@ function announce({ outcome, dryRun, log, allowPrune }: Sync, { verdicts, mainta
   const count = (name: string) => {
     counts[name] = (counts[name] ?? 0) + 1;
   };
-  for (const { resource, clientId, refusal, change } of verdicts) {
-    count(refusal ? 'refused' : 'accepted');
-    if (refusal) log.warn({ resource: resource.name, reason: refusal.reason }, 'core client rejected');
+  for (const { resource, clientId, rejection, change } of verdicts) {
+    count(rejection ? 'refused' : 'accepted');
+    if (rejection) log.warn({ resource: resource.name, reason: rejection.reason }, 'core client rejected');
     else if (change === 'none') count('unchanged');
     else {
       count(change);

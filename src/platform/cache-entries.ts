@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import { type DocumentBudget, memoryOf } from './document-budget.ts';
-import { isOutage, type PlatformError } from './platform-error.ts';
+import { isPlatformOutage, type PlatformError } from './platform-error.ts';
 
 export interface Entry<V> {
   value: V;
@@ -45,7 +45,7 @@ export function createEntries<V>({ maxEntries, documents, stale, now, since }: E
         : { value: await read(), bytes: 0 };
       return { value, at, checkedAt: at, failure: undefined, bytes };
     } catch (error) {
-      if (!known || !isOutage(error) || since(known.at) >= stale) throw error;
+      if (!known || !isPlatformOutage(error) || since(known.at) >= stale) throw error;
       return { ...known, checkedAt: now(), failure: error };
     }
   }

@@ -90,7 +90,7 @@ export class PlatformError extends Problem {
  * True if an older response may be served: the platform service fails, does not accept this service's account, or was
  * not called.
  */
-export function isOutage(error: unknown): error is PlatformError {
+export function isPlatformOutage(error: unknown): error is PlatformError {
   return error instanceof PlatformError && error.kind !== 'rejected';
 }
 

@@ -103,12 +103,10 @@ const columnsOf = (limits: readonly Limit[], ...names: (keyof Limit)[]) =>
   names.map((name) => limits.map((limit) => limit[name]));
 
 export function createApplyStore(pool: SharedPool) {
-  const claimOf = (tenant: string, member: string) => ({ tenant, member });
-
   /** Takes back a count, for what was not created. */
   async function uncount(tenantId: string, limits: readonly Limit[], start: Date): Promise<void> {
     const values = [...columnsOf(limits, 'name', 'key', 'amount'), start];
-    await pool.query(claimOf(tenantId, 'apply'), uncountSql, values);
+    await pool.query({ tenant: tenantId, member: 'apply' }, uncountSql, values);
   }
 
   return {
@@ -120,7 +118,7 @@ export function createApplyStore(pool: SharedPool) {
       const values = [...columnsOf(limits, 'name', 'key', 'most', 'amount'), start];
       // The statement is its own transaction, because all tenants share some of the rows. In a longer transaction, a
       // pod that stalls between two statements would keep these rows locked, and nobody could create drafts.
-      const { rows } = await pool.query<CountResult>(claimOf(tenantId, 'apply'), countSql, values);
+      const { rows } = await pool.query<CountResult>({ tenant: tenantId, member: 'apply' }, countSql, values);
       const { spent = [], counted = [] } = rows[0] ?? {};
       const reached = limits.find(({ name }) => (spent.length > 0 ? spent.includes(name) : !counted.includes(name)));
       // Otherwise, one person's refused requests would use up the limits that all applicants share.
@@ -140,7 +138,7 @@ export function createApplyStore(pool: SharedPool) {
       const { formId, codeHashes, browserHashes, now } = use;
       const values = [formId, codeHashes, browserHashes, now, new Date(now.getTime() - kept), isAccepted];
       try {
-        await pool.transaction(claimOf(tenantId, formId), async (client) => {
+        await pool.transaction({ tenant: tenantId, member: formId }, async (client) => {
           const { rowCount } = await client.query(claimCodeSql, values);
           if (rowCount !== codeHashes.length) throw new CodeTaken();
         });
@@ -153,18 +151,19 @@ export function createApplyStore(pool: SharedPool) {
 
     /** Releases a code that this browser has reserved, if the code was not accepted. */
     async releaseCode(tenantId: string, { formId, codeHashes, browserHashes }: CodeUse): Promise<void> {
-      await pool.query(claimOf(tenantId, formId), releaseCodeSql, [formId, codeHashes, browserHashes]);
+      await pool.query({ tenant: tenantId, member: formId }, releaseCodeSql, [formId, codeHashes, browserHashes]);
     },
 
     async keepSave(tenantId: string, { formId, saveHashes, etag, now }: LastSave): Promise<void> {
       const values = [formId, saveHashes[0], etag, now, new Date(now.getTime() - kept)];
-      await pool.query(claimOf(tenantId, formId), keepSaveSql, values);
+      await pool.query({ tenant: tenantId, member: formId }, keepSaveSql, values);
     },
 
     /** Returns the ETag that the form's last save got. Undefined if none of these hashes identifies that save. */
     async findSave(tenantId: string, formId: string, saveHashes: readonly Buffer[]): Promise<string | undefined> {
       const sql = 'SELECT etag FROM apply_saves WHERE form_id = $1 AND save_hash = ANY($2)';
-      return (await pool.query<{ etag: string }>(claimOf(tenantId, formId), sql, [formId, saveHashes])).rows[0]?.etag;
+      const values = [formId, saveHashes];
+      return (await pool.query<{ etag: string }>({ tenant: tenantId, member: formId }, sql, values)).rows[0]?.etag;
     },
   };
 }

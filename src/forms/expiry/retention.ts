@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { circuitReset } from '../../platform/circuit.ts';
 import type { Configuration } from '../../platform/configuration.ts';
-import { isOutage, mayConcernOneCall, PlatformError } from '../../platform/platform-error.ts';
+import { isPlatformOutage, mayConcernOneCall, PlatformError } from '../../platform/platform-error.ts';
 import { parseDuration } from '../../service/operations/duration.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
@@ -98,7 +98,7 @@ export function createRetentionReader(options: RetentionReaderOptions) {
 }
 
 function reasonOf(error: unknown): SkippedDefinition['reason'] {
-  if (!isOutage(error)) return 'invalid';
+  if (!isPlatformOutage(error)) return 'invalid';
   return error.service === 'configuration' && mayConcernOneCall(error) ? 'failing' : 'unreadable';
 }
 

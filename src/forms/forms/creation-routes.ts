@@ -62,13 +62,15 @@ export function createFormRoute(options: FormRoutesOptions): Route {
     handle: (input, request, response) =>
       // Only `prepare` gets `input`, which contains the body. The body is therefore not kept in memory while the
       // request waits for a validation or the database.
-      createOnce(options, claimOf(options, input, request, response), prepare(options, input, response)).then(
-        (created) => {
-          response.locals.formId = created.id;
-          noteAudit(response, { objectId: created.id });
-          response.status(201).location(`${collection}/${created.id}`).json(created);
-        },
-      ),
+      createOnce(
+        options,
+        idempotencyClaimOf(options, input, request, response),
+        prepare(options, input, response),
+      ).then((created) => {
+        response.locals.formId = created.id;
+        noteAudit(response, { objectId: created.id });
+        response.status(201).location(`${collection}/${created.id}`).json(created);
+      }),
   });
 }
 
@@ -82,7 +84,7 @@ interface Prepared {
 type CreationBody = z.output<ReturnType<typeof createCreationBody>>;
 type CreationInput = { body: CreationBody; bodyText(name: string): string | undefined };
 
-function claimOf(
+function idempotencyClaimOf(
   { secret, clock }: FormRoutesOptions,
   { body }: CreationInput,
   request: Request,

@@ -3,7 +3,7 @@
 // therefore finds every uploaded file, even if the form data does not name it.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
-import type { FormKey } from './store.ts';
+import { claimOfForm, type FormKey } from './store.ts';
 
 export interface UploadKey extends FormKey {
   /** A UUID for this upload. */
@@ -45,19 +45,17 @@ SELECT form_id, tenant_id, 'remove-files',
 FROM tombstones WHERE form_id = $1 AND tenant_id = $2`;
 
 export function createUploadStore({ pool, limits, deleteFiles }: UploadStoreOptions) {
-  const claimOf = ({ tenantId, formId }: FormKey) => ({ tenant: tenantId, member: formId });
-
   return {
     /** Counts an upload. Returns false if the form is not a draft, or if the upload would exceed a limit. */
     async count(upload: UploadKey & { size: number; now: Date }): Promise<boolean> {
       const { formId, tenantId, uploadId, size, now } = upload;
       const values = [formId, tenantId, uploadId, size, now, limits.files, limits.bytes];
-      return (await pool.query(claimOf(upload), countSql, values)).rowCount === 1;
+      return (await pool.query(claimOfForm(upload), countSql, values)).rowCount === 1;
     },
 
     /** Takes back the count of an upload that the file service certainly has not stored. */
     async uncount(upload: UploadKey): Promise<void> {
-      await pool.query(claimOf(upload), uncountSql, [upload.formId, upload.tenantId, upload.uploadId]);
+      await pool.query(claimOfForm(upload), uncountSql, [upload.formId, upload.tenantId, upload.uploadId]);
     },
 
     /**
@@ -66,11 +64,11 @@ export function createUploadStore({ pool, limits, deleteFiles }: UploadStoreOpti
      */
     async keep(upload: UploadKey & { urn: string; now: Date }): Promise<boolean> {
       const { formId, tenantId, uploadId, urn, now } = upload;
-      const kept = await pool.query(claimOf(upload), keepSql, [formId, tenantId, uploadId, urn]);
+      const kept = await pool.query(claimOfForm(upload), keepSql, [formId, tenantId, uploadId, urn]);
       if (kept.rowCount === 1) return true;
       // A separate statement sees the tombstone. The first one does not if it began before the deletion committed.
       if (deleteFiles)
-        await pool.query(claimOf(upload), removeFileSql, [formId, tenantId, urn, now, ...storedOrigin()]);
+        await pool.query(claimOfForm(upload), removeFileSql, [formId, tenantId, urn, now, ...storedOrigin()]);
       return false;
     },
   };

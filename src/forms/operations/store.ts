@@ -93,7 +93,7 @@ const bounded = <T extends { count: number }>(row: T): T & Bounded => ({
 });
 
 /** Requests about all tenants share the pool as if they came from one tenant with an empty name. */
-export const claimOf = (tenantId = ''): Claim => ({ tenant: tenantId, member: 'operations' });
+export const claimOfOperations = (tenantId = ''): Claim => ({ tenant: tenantId, member: 'operations' });
 
 /** `lanes` are the values of the outbox's column `lane`: the services that rows are delivered to. */
 export function createOperationsStore(pool: SharedPool, lanes: readonly string[]) {
@@ -104,16 +104,18 @@ export function createOperationsStore(pool: SharedPool, lanes: readonly string[]
    * count.
    */
   const inIndexOrder = <R extends pg.QueryResultRow>(tenantId: string | undefined, sql: string, values: unknown[]) =>
-    pool.transaction(claimOf(tenantId), async (client) => {
+    pool.transaction(claimOfOperations(tenantId), async (client) => {
       await client.query(planSql);
       return (await client.query<R>(sql, values)).rows;
     });
 
   return {
     async quarantined(tenantId: string | undefined): Promise<Quarantined> {
-      const { rows } = await pool.query<{ count: number; released: number }>(claimOf(tenantId), quarantineSql, [
-        tenantId,
-      ]);
+      const { rows } = await pool.query<{ count: number; released: number }>(
+        claimOfOperations(tenantId),
+        quarantineSql,
+        [tenantId],
+      );
       const found = bounded(rows[0] ?? { count: 0, released: 0 });
       return { ...found, released: Math.min(found.released, found.count) };
     },

@@ -2,7 +2,7 @@
 // and allow enough connections. The process must be able to use the schema, or to create or migrate it.
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
-import { explainDatabaseFailure, isOutage } from '../../service/postgres/database-failure.ts';
+import { explainDatabaseFailure, isDatabaseOutage } from '../../service/postgres/database-failure.ts';
 import { inspectSchema, type SchemaState } from '../../service/postgres/schema-state.ts';
 import type { Finding } from './finding.ts';
 
@@ -37,7 +37,7 @@ export async function checkDatabase(options: DatabaseCheckOptions): Promise<Find
     await client.connect();
     return await inspectDatabase(client, options);
   } catch (error) {
-    const severity = isOutage(error) || isLate(error) ? 'unreachable' : 'error';
+    const severity = isDatabaseOutage(error) || isLate(error) ? 'unreachable' : 'error';
     return [
       { severity, name: 'DATABASE_URL', problem: `the database cannot be used: ${explainDatabaseFailure(error)}` },
     ];

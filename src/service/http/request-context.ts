@@ -222,7 +222,7 @@ export function tenantOf(response: Response): Tenant {
  * Returns whose share of a limited resource a request uses: of the person or account, or of the client network if the
  * request has no credentials.
  */
-export function claimOf({ locals }: HttpResponse): Claim {
+export function claimOfRequest({ locals }: HttpResponse): Claim {
   const { tenant, signedIn, caller, forwarded } = locals;
   return {
     tenant: tenant?.id ?? signedIn?.tenantId ?? caller?.tenant?.id ?? '',

@@ -4,7 +4,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isOwnCall } from '../http/own-calls.ts';
 import { Problem } from '../http/problem.ts';
-import { claimOf, type HttpResponse } from '../http/request-context.ts';
+import { claimOfRequest, type HttpResponse } from '../http/request-context.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import type { Claim } from './fair-queue.ts';
 
@@ -42,7 +42,7 @@ export function limitUnreadResponses(
   const count = () => queueRefusals.inc({ queue: 'unread-responses', reason: 'full' });
   return {
     refuse(request, response) {
-      if (bodies.bytes === 0 || isOwnCall(request) || !bodies.isFull(claimOf(response))) return;
+      if (bodies.bytes === 0 || isOwnCall(request) || !bodies.isFull(claimOfRequest(response))) return;
       count();
       const detail = 'Too many bytes of responses to earlier requests have not been read.';
       throw new Problem('busy', detail, { headers: { 'Retry-After': '5' } });
@@ -53,7 +53,7 @@ export function limitUnreadResponses(
       // A call of this process to itself is read at once, and another request waits for its result.
       if (bytes < smallest || isOwnCall(request)) return;
       const { sharedBody } = response.locals;
-      const claim = claimOf(response);
+      const claim = claimOfRequest(response);
       // Many people may read a shared body. It belongs to their tenant.
       const body = bodies.add(sharedBody ?? response, sharedBody ? { ...claim, member: '' } : claim, bytes, request);
       response.once('close', () => bodies.remove(body, request));

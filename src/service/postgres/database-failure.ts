@@ -31,7 +31,7 @@ const outages = new Set(
 );
 
 /** True if the database cannot be reached now, but no setting is certainly wrong. */
-export function isOutage(error: unknown): boolean {
+export function isDatabaseOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = codeOfError(error);
   if (code !== undefined) return outages.has(code);

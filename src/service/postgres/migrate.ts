@@ -6,7 +6,7 @@ import type { Logger } from '../operations/log.ts';
 import { StartupError } from '../operations/startup-check.ts';
 import { retryDelay } from '../retry.ts';
 import { applyPending } from './apply-migrations.ts';
-import { explainDatabaseFailure, isOutage } from './database-failure.ts';
+import { explainDatabaseFailure, isDatabaseOutage } from './database-failure.ts';
 import { hasMd5, inspectSchema, readMigrationFiles } from './schema-state.ts';
 
 /**
@@ -87,7 +87,7 @@ async function connect({ url, patience = 60_000, log }: ConnectOptions): Promise
       client.end().catch(() => undefined);
       const reason = explainDatabaseFailure(error);
       const isLate = performance.now() >= deadline;
-      if (isLate || !isOutage(error))
+      if (isLate || !isDatabaseOutage(error))
         throw new StartupError(`the database cannot be opened: ${reason}`, { cause: error });
       if (attempt === 1) log.warn({ reason, patienceMs: patience }, 'waiting for the database');
       await sleep(retryDelay(attempt, { first: 250, cap: 2_000 }));

@@ -1,6 +1,6 @@
 // Tests how many token requests of a realm and of a person may run and wait, and what happens to further requests.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { claimOf, createRefreshQueue } from './refresh-queue.ts';
+import { claimOfSession, createRefreshQueue } from './refresh-queue.ts';
 
 let refused: string[];
 const refusals = { inc: ({ reason }: { reason: string }) => refused.push(reason) };
@@ -69,7 +69,7 @@ describe('the refreshes that wait', () => {
 });
 
 it('a session claims a slot for its person in its realm', () => {
-  expect(claimOf({ realm: 'demo', user: { id: 'ana', name: 'Ana', roles: [] } })).toEqual({
+  expect(claimOfSession({ realm: 'demo', user: { id: 'ana', name: 'Ana', roles: [] } })).toEqual({
     tenant: 'demo',
     member: 'ana',
   });

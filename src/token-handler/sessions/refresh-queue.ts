@@ -26,6 +26,6 @@ export function createRefreshQueue(concurrency: number, { refusals }: Pick<Refre
   });
 }
 
-export function claimOf({ realm, user }: Pick<Session, 'realm' | 'user'>): Claim {
+export function claimOfSession({ realm, user }: Pick<Session, 'realm' | 'user'>): Claim {
   return { tenant: realm, member: user.id };
 }

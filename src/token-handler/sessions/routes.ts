@@ -123,7 +123,7 @@ function personOf(response: HttpResponse): string {
 }
 
 /** Returns the tenant and the person whose shares of the queue a list uses. */
-function claimOf(response: Response) {
+function claimOfCaller(response: Response) {
   const tenant = response.locals.session?.session.tenantId ?? tenantOf(response).id;
   return { tenant, member: personOf(response) };
 }
@@ -152,7 +152,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     async handle({ query }, request, response) {
       const isPerson = response.locals.session !== undefined;
       const list = () => (isPerson ? listOfPerson(options, request, response) : listOfTenant(options, query, response));
-      response.json(await queue.run(claimOf(response), list));
+      response.json(await queue.run(claimOfCaller(response), list));
     },
   });
 }
