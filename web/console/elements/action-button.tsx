@@ -11,23 +11,17 @@ interface Props<T> {
   request: ApiRequest;
   /** Called with the body of the response. */
   onDone(body: T): void;
-  isQuiet?: boolean;
   /** A text that explains the button. */
   children?: ComponentChildren;
 }
 
-export function ActionButton<T>({ label, request, onDone, isQuiet = true, children }: Props<T>) {
+export function ActionButton<T>({ label, request, onDone, children }: Props<T>) {
   const action = useAction();
   const press = () => action.run(async () => onDone(await send<T>(request)));
   return (
     <div class="action">
       {children}
-      <button
-        type="button"
-        class={isQuiet ? 'button quiet' : 'button'}
-        aria-disabled={action.isBusy}
-        onClick={() => void press()}
-      >
+      <button type="button" class="button quiet" aria-disabled={action.isBusy} onClick={() => void press()}>
         {label}
       </button>
       <Curl request={request} label={`${label} as a curl command`} />
