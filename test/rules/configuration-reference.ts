@@ -84,14 +84,12 @@ The platform calls the identity provider "the access service"; hence the names o
 
 const ending = `## Renamed settings
 
-This version accepts these old names with a warning in the log, also in \`env\` of the chart; the next version ignores them.
-Setting both names is an error.
-
-| old name | new name |
-| --- | --- |
-${Object.entries(renamedSettings)
-  .map(([oldName, name]) => `| \`${oldName}\` | \`${name}\` |`)
-  .join('\n')}
+If a version renames a setting, it accepts the old name with a warning in the log, also in \`env\` of the chart; the next
+version ignores it. Setting both names is an error. Old names that this version accepts: ${
+  Object.entries(renamedSettings)
+    .map(([oldName, name]) => `\`${oldName}\` of \`${name}\``)
+    .join(', ') || 'none'
+}.
 
 ## Addresses of the platform's services
 

@@ -3,9 +3,7 @@
 // added.
 
 /** New names of settings, keyed by their old names. */
-export const renamedSettings: Readonly<Record<string, string>> = {
-  TURN_LEASE: 'LEASE_DURATION',
-};
+export const renamedSettings: Record<string, string> = {};
 
 export function oldNamesOf(name: string): string[] {
   return Object.keys(renamedSettings).filter((oldName) => renamedSettings[oldName] === name);
