@@ -2,6 +2,7 @@
 // file, because newly generated secrets could not decrypt the existing data.
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
+import { jsonOrUndefined } from '../src/service/json-value.ts';
 
 export interface Secrets {
   /** Returns the secret with this name: 32 random bytes in hexadecimal, generated and stored on the first call. */
@@ -36,19 +37,11 @@ async function readSecrets(file: string): Promise<Record<string, string>> {
     if (error.code === 'ENOENT') return '{}';
     throw error;
   });
-  const parsed: unknown = parseJson(text);
+  const parsed: unknown = jsonOrUndefined(text);
   const entries = Object.entries(parsed && typeof parsed === 'object' ? parsed : { '': undefined });
   if (entries.every((entry): entry is [string, string] => typeof entry[1] === 'string'))
     return Object.fromEntries(entries);
   throw new Error(
     `${file} is damaged. The data cannot be read without its secrets: delete the data with npm start -- --fresh.`,
   );
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,6 @@
 // Sends HTTP requests, and prints each request and response with shortened secrets.
 import { styleText } from 'node:util';
+import { jsonOrUndefined } from '../../src/service/json-value.ts';
 
 /** Thrown for an unexpected response, which the message describes. */
 export class Surprise extends Error {}
@@ -62,7 +63,7 @@ export function createConversation(baseUrl: string, print: (line: string) => voi
         ...(body && { body: isForm ? body : JSON.stringify(body) }),
       });
       const text = await response.text();
-      const json = parseJson(text);
+      const json = jsonOrUndefined(text);
       const isExpected = [expect].flat().includes(response.status);
       print(
         `${style(isExpected ? 'green' : 'red', '←')} ${style('bold', String(response.status))} ${response.statusText}`,
@@ -74,14 +75,6 @@ export function createConversation(baseUrl: string, print: (line: string) => voi
     },
     peek: async (path) => JSON.parse(await (await fetch(`${baseUrl}${path}`)).text()),
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function membersOf(json: unknown): Record<string, unknown> {

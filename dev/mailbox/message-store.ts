@@ -1,6 +1,7 @@
 // Stores each message in a file, so that a restart loses no messages. Deletes the oldest messages above a limit.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { jsonOrUndefined } from '../../src/service/json-value.ts';
 import { isMessage, type Message } from './message.ts';
 
 export interface MessageStore {
@@ -44,14 +45,7 @@ async function readMessages(directory: string): Promise<Message[]> {
   await mkdir(directory, { recursive: true });
   const files = (await readdir(directory)).filter((name) => name.endsWith('.json'));
   const found: unknown[] = await Promise.all(
-    files.map(async (name) => {
-      const text = await readFile(join(directory, name), 'utf8');
-      try {
-        return JSON.parse(text);
-      } catch {
-        return undefined;
-      }
-    }),
+    files.map(async (name) => jsonOrUndefined(await readFile(join(directory, name), 'utf8'))),
   );
   return found.filter(isMessage).sort((a, b) => b.received.localeCompare(a.received));
 }

@@ -7,6 +7,7 @@ import { applySeed } from '../../src/platform-server/seed.ts';
 import { migrationsDirectory, startPlatformServer } from '../../src/platform-server/start.ts';
 import type { Tenant } from '../../src/service/auth/identity.ts';
 import { type Clock, systemClock } from '../../src/service/clock.ts';
+import { jsonOrUndefined } from '../../src/service/json-value.ts';
 import { parseConfig } from '../../src/service/operations/config.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
@@ -154,15 +155,7 @@ export async function call(
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
   const text = await response.text();
-  return { status: response.status, headers: response.headers, text, body: parseJson(text) };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return { status: response.status, headers: response.headers, text, body: jsonOrUndefined(text) };
 }
 
 async function startAccessForTwo(coreTokenLifetime?: number): Promise<TestAccess> {

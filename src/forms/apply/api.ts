@@ -11,7 +11,7 @@ import { ownCallHeaders } from '../../service/http/own-calls.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { findProblemType, type ProblemSlug } from '../../service/http/problem-types.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
-import { isObject } from '../../service/json-value.ts';
+import { isObject, jsonOrUndefined } from '../../service/json-value.ts';
 import { FairQueue } from '../../service/limits/fair-queue.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -176,12 +176,8 @@ function isJson(contentType: string | string[] | undefined): boolean {
 }
 
 function parseObject(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const value = jsonOrUndefined(text);
+  return isObject(value) ? value : {};
 }
 
 const prefix = 'urn:formgate:problem:';

@@ -1,5 +1,6 @@
 // Requests of honest users. Each has a time limit, and an unexpected status is an error.
 import { Agent, request } from 'undici';
+import { jsonOrUndefined } from '../../../src/service/json-value.ts';
 import { Unserved } from './recorder.ts';
 
 export interface SentRequest {
@@ -62,7 +63,7 @@ export function createSender(own: Record<string, string>): Sender {
           isWrong: response.statusCode === 401,
         });
       }
-      return { headers: response.headers, bytes, json: parseJson(bytes) };
+      return { headers: response.headers, bytes, json: jsonOrUndefined(bytes.toString()) };
     },
     // `destroy` also drops responses that are not complete.
     close: () => void agent.destroy().catch(() => undefined),
@@ -77,12 +78,4 @@ export function describeProblem(status: number, text: string): string {
   const type = /"type":"urn:formgate:problem:([\w-]+)"/.exec(text)?.[1];
   const detail = /"detail":"((?:[^"\\]|\\.)*)"/.exec(text)?.[1];
   return type === undefined ? `${status} ${text.slice(0, 100)}` : `${status} ${type}: ${detail}`;
-}
-
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString());
-  } catch {
-    return undefined;
-  }
 }

@@ -2,6 +2,7 @@
 // the request succeeds.
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
+import { jsonOrUndefined } from '../../../src/service/json-value.ts';
 
 export interface Asked {
   method: string;
@@ -30,7 +31,7 @@ export async function attempt({ method, url, headers, body }: Asked): Promise<Ou
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const text = await response.body.text();
-    return { status: response.statusCode, headers: response.headers, json: parse(text) };
+    return { status: response.statusCode, headers: response.headers, json: jsonOrUndefined(text) };
   } catch {
     return undefined;
   }
@@ -55,12 +56,4 @@ export async function insist(asked: Asked, expected: number[], signal: AbortSign
     await delay(pause);
   }
   return undefined;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
