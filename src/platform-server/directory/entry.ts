@@ -1,5 +1,4 @@
 // Entries of the directory: the URL of each service and of each of its APIs. The entries come from the seed.
-import { withoutTrailingSlashes } from '../../service/url-text.ts';
 
 export interface Entry {
   namespace: string;
@@ -17,9 +16,4 @@ export const platformNamespace = 'platform';
 
 export function showEntry(urnPrefix: string, { namespace, service, url }: Entry): ShownEntry {
   return { namespace, service, url, urn: `${urnPrefix}:${namespace}:${service}` };
-}
-
-/** Removes trailing slashes, because clients append a path that begins with a slash. */
-export function normalizeUrl(url: string): string {
-  return withoutTrailingSlashes(url);
 }

@@ -1,6 +1,7 @@
 // Stores the entries of the directory in Postgres.
 import type { Queryable } from '../../service/postgres/postgres.ts';
-import { type Entry, normalizeUrl } from './entry.ts';
+import { withoutTrailingSlashes } from '../../service/url-text.ts';
+import type { Entry } from './entry.ts';
 
 export type DirectoryStore = ReturnType<typeof createDirectoryStore>;
 
@@ -26,7 +27,8 @@ export function createDirectoryStore(database: Queryable) {
       await database.query(
         `INSERT INTO directory_entries (namespace, service, url) VALUES ($1, $2, $3)
          ON CONFLICT (namespace, service) DO UPDATE SET url = $3`,
-        [namespace, service, normalizeUrl(url)],
+        // Clients append a path that begins with a slash.
+        [namespace, service, withoutTrailingSlashes(url)],
       );
     },
   };
