@@ -1,8 +1,9 @@
 // Checks the responses of the form service during outages of its dependencies, and its recovery without a restart.
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';
 import { anonymous, startTestForms, type TestForms } from '../../test/support/forms.ts';
+import { cutDatabase, restoreDatabase } from '../../test/support/postgres.ts';
 
 let forms: TestForms;
 let notifications: FaultProxy;
@@ -244,8 +245,7 @@ describe('while the configuration service is away', () => {
 describe('while Postgres is away', () => {
   it('every form route returns 503 with a problem and Retry-After, and works again without a restart', async () => {
     const id = await forms.draft();
-    await administer(`ALTER DATABASE ${databaseName()} WITH ALLOW_CONNECTIONS false`);
-    await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${databaseName()}'`);
+    await cutDatabase(forms.databaseUrl);
     const asks = [
       () => forms.ask('POST', '', { as: 'intake', body: { definitionId: 'permit', applicant: anonymous() } }),
       () => forms.ask('GET', '', { as: 'admin' }),
@@ -261,17 +261,7 @@ describe('while Postgres is away', () => {
       expect(response).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:unavailable' } });
       expect(response.headers.get('retry-after')).not.toBeNull();
     }
-    await administer(`ALTER DATABASE ${databaseName()} WITH ALLOW_CONNECTIONS true`);
+    await restoreDatabase(forms.databaseUrl);
     await expect.poll(async () => (await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(200);
   });
 });
-
-function databaseName(): string {
-  return new URL(forms.databaseUrl).pathname.slice(1);
-}
-
-async function administer(statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: inject('postgresUrl') });
-  await client.connect();
-  await client.query(statement).finally(() => client.end());
-}

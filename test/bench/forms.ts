@@ -4,12 +4,11 @@
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { createFormgate } from '../../dev/start.ts';
 import { productionFlags } from '../support/token-handler-process.ts';
 import { type Contender, type Forked, forkContender, serviceContender } from './contender.ts';
 import { type Figure, single, tableOf } from './figures.ts';
-import { makeDrafts } from './forms-drafts.ts';
+import { makeDrafts, stopWaitingForDisk } from './forms-drafts.ts';
 import { compareSteady, steadyLoad } from './latency.ts';
 import { type LoadResult, load, median } from './load.ts';
 import { compareTurns, figuresOfTurns, measureRounds, type Turns } from './rounds.ts';
@@ -77,18 +76,6 @@ export async function benchForms(): Promise<Figure[]> {
   } finally {
     await formgate.stop();
   }
-}
-
-/**
- * Makes commits return without waiting for the disk. The disk is the same for every contender and slow on shared
- * machines, so waiting for it would hide differences between the processes.
- */
-async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  await client.query('ALTER SYSTEM SET synchronous_commit = off');
-  await client.query('SELECT pg_reload_conf()');
-  await client.end();
 }
 
 /** Measures one operation: requests per CPU second and per second, their ratios, and latency at half load. */

@@ -5,9 +5,8 @@ import { existsSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import pg from 'pg';
 import { type Contender, forkContender, serviceContender } from './contender.ts';
-import { createTokens } from './forms-drafts.ts';
+import { createTokens, stopWaitingForDisk } from './forms-drafts.ts';
 import { compareSteady, steadyLoad } from './latency.ts';
 import { type Load, load, median } from './load.ts';
 import { measureRounds } from './rounds.ts';
@@ -131,18 +130,6 @@ async function startForms(checkout: string): Promise<World> {
     }),
     close: formgate.stop,
   };
-}
-
-/**
- * Makes commits return without waiting for the disk. The disk is the same for both versions and slow on shared
- * machines, so waiting for it would hide differences.
- */
-async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  await client.query('ALTER SYSTEM SET synchronous_commit = off');
-  await client.query('SELECT pg_reload_conf()');
-  await client.end();
 }
 
 async function compare(here: Service, there: Service): Promise<Ratios> {

@@ -132,7 +132,8 @@ export function withValuesTable(readme: string, values: readonly DescribedValue[
   return withMarkedPart(readme, { begin: '<!-- values -->', end: '<!-- end of values -->' }, table);
 }
 
-function toCell(text: string): string {
+/** Escapes a text for a cell of a Markdown table. */
+export function toCell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
 }
 

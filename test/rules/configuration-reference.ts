@@ -7,6 +7,7 @@ import { settings as platformServer } from '../../src/platform-server/config.ts'
 import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
 import type { SettingsRule } from '../../src/service/operations/settings-rules.ts';
 import { settings as tokenHandler } from '../../src/token-handler/config.ts';
+import { toCell } from './chart-values.ts';
 
 /** A process and its settings. */
 export interface ConfiguredProcess {
@@ -141,10 +142,6 @@ function tableOf(settings: Setting[]): string {
     ({ name, default: value, meaning = '' }) => `| \`${name}\` | ${value} | ${toCell(meaning)} |`,
   );
   return ['| variable | default | meaning |', '| --- | --- | --- |', ...rows].join('\n');
-}
-
-function toCell(text: string): string {
-  return text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
 }
 
 function defaultOf(field: unknown): string {

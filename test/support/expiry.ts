@@ -5,6 +5,7 @@ import pg from 'pg';
 import { createProgress } from '../../reconciler/progress.ts';
 import { type RunOptions, type RunResult, run } from '../../reconciler/run.ts';
 import type { Policy, Retention } from '../../src/forms/expiry/expiry.ts';
+import { formMigrations } from '../../src/forms/expiry/migrations.ts';
 import type { Retentions, SkippedDefinition } from '../../src/forms/expiry/retention.ts';
 import { expiryStore } from '../../src/forms/expiry/store.ts';
 import { createUrns } from '../../src/service/urn.ts';
@@ -71,10 +72,9 @@ export interface ExpiryWorld {
 }
 
 export const tenant = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
-const migrations = new URL('../../src/forms/migrations', import.meta.url).pathname;
 
 export async function startExpiryWorld(): Promise<ExpiryWorld> {
-  const database = await createTestDatabase(migrations);
+  const database = await createTestDatabase(formMigrations.directory);
   const pool = new pg.Pool({ connectionString: database.url, max: 10 });
   pool.on('error', () => undefined);
   const log = captureLog();

@@ -4,14 +4,13 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import pg from 'pg';
-import { inject } from 'vitest';
 import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
+import { formMigrations } from '../../src/forms/expiry/migrations.ts';
 import type { OutboxKind } from '../../src/forms/outbox/event-catalogue.ts';
 import type { OutboxFacts } from '../../src/forms/outbox/outbox.ts';
 import { createHttpServer } from './http-server.ts';
-import { createTestDatabase } from './postgres.ts';
+import { createTestDatabase, cutDatabase, restoreDatabase } from './postgres.ts';
 
-const formMigrations = new URL('../../src/forms/migrations', import.meta.url).pathname;
 const testTenant = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
 
 export interface OutboxDatabase {
@@ -34,10 +33,9 @@ export interface OutboxDatabase {
 }
 
 export async function createOutboxDatabase(): Promise<OutboxDatabase> {
-  const { url, drop } = await createTestDatabase(formMigrations);
+  const { url, drop } = await createTestDatabase(formMigrations.directory);
   const pool = new pg.Pool({ connectionString: url, max: 6 });
   pool.on('error', () => undefined);
-  const name = new URL(url).pathname.slice(1);
   return {
     url,
     pool,
@@ -67,22 +65,13 @@ export async function createOutboxDatabase(): Promise<OutboxDatabase> {
       );
       return rows[0]?.count ?? 0;
     },
-    async cut() {
-      await administer(`ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false`);
-      await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
-    },
-    restore: () => administer(`ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS true`),
+    cut: () => cutDatabase(url),
+    restore: () => restoreDatabase(url),
     async close() {
       await pool.end();
       await drop();
     },
   };
-}
-
-async function administer(statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: inject('postgresUrl') });
-  await client.connect();
-  await client.query(statement).finally(() => client.end());
 }
 
 export interface Received {

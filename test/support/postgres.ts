@@ -39,6 +39,20 @@ export async function createTestDatabase(migrationsDirectory?: string): Promise<
   };
 }
 
+const nameOf = (url: string) => new URL(url).pathname.slice(1);
+
+/** Closes every connection to a database and refuses new ones, like a stopped server, until `restoreDatabase`. */
+export async function cutDatabase(url: string): Promise<void> {
+  await asAdministrator(async (client) => {
+    await client.query(`ALTER DATABASE ${nameOf(url)} ALLOW_CONNECTIONS false`);
+    await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [nameOf(url)]);
+  });
+}
+
+export async function restoreDatabase(url: string): Promise<void> {
+  await asAdministrator((client) => client.query(`ALTER DATABASE ${nameOf(url)} ALLOW_CONNECTIONS true`));
+}
+
 /**
  * Waits until all connections to the database `name` have closed. A pool's `end` resolves before its connections have
  * closed. If the server then cuts such a connection, the connection raises an error that nothing handles.

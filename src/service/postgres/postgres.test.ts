@@ -7,7 +7,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { startApp } from '../../../test/support/listening-app.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { createTestDatabase, cutDatabase, restoreDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { startTcpGate, type TcpGate } from '../../../test/support/tcp-gate.ts';
 import { anonymous, route } from '../http/http-app.ts';
 import { createMetrics } from '../operations/metrics.ts';
@@ -291,18 +291,13 @@ it('a route returns 503 with Retry-After while its database is stopped, counts i
   ]);
   onTestFinished(() => app.close());
   expect((await fetch(`${app.url}/now`)).status).toBe(200);
-  const name = new URL(own.url).pathname.slice(1);
-  const admin = new pg.Client({ connectionString: database.url });
-  await admin.connect();
-  await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
-  await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name]);
+  await cutDatabase(own.url);
   const down = await fetch(`${app.url}/now`);
   expect([down.status, down.headers.get('retry-after')]).toEqual([503, '5']);
   expect(await down.json()).toMatchObject({ type: 'urn:formgate:problem:unavailable' });
   expect(await app.metrics.registry.metrics()).toContain(
     'formgate_dependency_failures_total{dependency="postgres",kind="request"} 1',
   );
-  await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
-  await admin.end();
+  await restoreDatabase(own.url);
   expect((await fetch(`${app.url}/now`)).status).toBe(200);
 });
