@@ -43,7 +43,7 @@ interface Plan {
   to: number;
 }
 
-interface PassedAnswer {
+export interface ForwardedAnswer {
   status: number;
   headers: NodeJS.Dict<string | string[]>;
   body: Buffer;
@@ -94,7 +94,7 @@ export async function startFaultProxy(
     }
     const status = await scripted(call.incoming);
     if (status !== undefined) return void response.writeHead(status).end();
-    const passed = await pass(target, call);
+    const passed = await forward(target, call);
     if (fault === 'late response') await sleep(1_000);
     if (fault === 'lost response') return void response.socket?.resetAndDestroy();
     if (fault === 'lost in silence') return;
@@ -147,7 +147,8 @@ interface Call {
   close: boolean;
 }
 
-function pass(target: string, { incoming, body }: Call): Promise<PassedAnswer> {
+/** Sends a request with its whole body to `target`, and returns the whole response. */
+export function forward(target: string, { incoming, body }: Pick<Call, 'incoming' | 'body'>): Promise<ForwardedAnswer> {
   return new Promise((resolve, reject) => {
     const { host: _host, connection: _connection, 'transfer-encoding': _coding, ...headers } = incoming.headers;
     const outgoing = request(`${target}${incoming.url}`, {

@@ -1,9 +1,10 @@
 // A proxy in front of a real identity provider. It treats token refreshes as the test chooses, and forwards all other
 // requests. It records the refresh tokens that clients present.
-import { type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type ForwardedAnswer, forward } from './fault-proxy.ts';
 import { createHttpServer } from './http-server.ts';
 
 /**
@@ -86,7 +87,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     const form = new URLSearchParams(body.toString('utf8'));
     const isRefresh = incoming.url?.endsWith('/token') && form.get('grant_type') === 'refresh_token';
     if (!isRefresh) {
-      const answer = await pass(target, incoming, body);
+      const answer = await forward(target, { incoming, body });
       if (form.get('grant_type') !== 'authorization_code') return send(response, answer);
       await afterCode(answer.body.toString('utf8'));
       return send(response, await edited(answer, editCode));
@@ -99,12 +100,12 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     if (what === 'hang') return;
     if (what === 'reset') return void response.socket?.resetAndDestroy();
     if (typeof what === 'object' && 'status' in what) {
-      if (what.isProcessed) await pass(target, incoming, body);
+      if (what.isProcessed) await forward(target, { incoming, body });
       const answer = what.body ?? JSON.stringify({ error: what.error ?? 'server_error' });
       return void response.writeHead(what.status, { 'content-type': 'application/json', ...what.headers }).end(answer);
     }
     if (typeof what === 'number') await delay(what);
-    const answer = await pass(target, incoming, body);
+    const answer = await forward(target, { incoming, body });
     if (typeof what === 'object') return send(response, await edited(answer, what.edit));
     if (what === 'lost response') return void response.socket?.resetAndDestroy();
     if (what !== 'half a response') return send(response, answer);
@@ -138,36 +139,11 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   };
 }
 
-interface Answer {
-  status: number;
-  headers: NodeJS.Dict<string | string[]>;
-  body: Buffer;
-}
-
-async function edited(answer: Answer, edit: Edit): Promise<Answer> {
+async function edited(answer: ForwardedAnswer, edit: Edit): Promise<ForwardedAnswer> {
   const members = await edit(JSON.parse(answer.body.toString('utf8')));
   return { ...answer, body: Buffer.from(JSON.stringify(members)) };
 }
 
-function send(response: ServerResponse, { status, headers, body }: Answer): void {
+function send(response: ServerResponse, { status, headers, body }: ForwardedAnswer): void {
   response.writeHead(status, { ...headers, 'content-length': body.length }).end(body);
-}
-
-function pass(target: string, incoming: IncomingMessage, body: Buffer): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const { host: _host, connection: _connection, 'transfer-encoding': _coding, ...headers } = incoming.headers;
-    const outgoing = request(`${target}${incoming.url}`, {
-      method: incoming.method,
-      headers: { ...headers, 'content-length': body.length },
-    });
-    outgoing.once('error', reject);
-    outgoing.once('response', (answer) => {
-      const { 'transfer-encoding': _chunked, connection: _keep, 'keep-alive': _alive, ...answered } = answer.headers;
-      buffer(answer).then(
-        (text) => resolve({ status: answer.statusCode ?? 502, headers: answered, body: text }),
-        reject,
-      );
-    });
-    outgoing.end(body);
-  });
 }

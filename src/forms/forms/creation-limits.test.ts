@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms, type TokenOptions } from '../../../test/support/forms.ts';
+import { samplesOf } from '../../../test/support/metric-growth.ts';
 
 let forms: TestForms;
 beforeAll(async () => {
@@ -31,10 +32,8 @@ async function useUp(create: Create): Promise<void> {
   expect((await create()).status).toBe(429);
 }
 
-const refusals = async () => {
-  const text = await (await fetch(`${forms.metricsUrl}/metrics`)).text();
-  return Number(/^formgate_rate_limited_requests_total\{limit="creates"\} (\d+)$/m.exec(text)?.[1] ?? 0);
-};
+const refusals = async () =>
+  (await samplesOf(forms.metricsUrl, 'formgate_rate_limited_requests_total'))['limit="creates"'] ?? 0;
 
 /** Moves the clock to the beginning of an hour, so that no test continues in the next hour. */
 const nextHour = () => forms.advance(hour - (forms.now().getTime() % hour));

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
+import { samplesOf } from '../../../test/support/metric-growth.ts';
 
 let forms: TestForms;
 beforeAll(async () => {
@@ -52,10 +53,8 @@ const eventsOf = async (ids: string[], kind: string) => {
   return (await forms.pool.query(sql, [ids, kind])).rowCount;
 };
 
-async function suppressed(): Promise<number> {
-  const text = await (await fetch(`${forms.metricsUrl}/metrics`)).text();
-  return Number(/^formgate_suppressed_notices_total (\d+)$/m.exec(text)?.[1]);
-}
+const suppressed = async () =>
+  (await samplesOf(forms.metricsUrl, 'formgate_suppressed_notices_total'))[''] ?? Number.NaN;
 
 /** The caller whose token has this email address. */
 const personWith = async (claims: object) => ({

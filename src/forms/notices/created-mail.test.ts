@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';
+import { samplesOf } from '../../../test/support/metric-growth.ts';
 
 const minute = 60_000;
 
@@ -59,10 +60,8 @@ async function later(minutes: number): Promise<void> {
   forms.advance(minutes * minute);
 }
 
-async function suppressed(): Promise<number> {
-  const text = await (await fetch(`${forms.metricsUrl}/metrics`)).text();
-  return Number(/^formgate_suppressed_notices_total (\d+)$/m.exec(text)?.[1]);
-}
+const suppressed = async () =>
+  (await samplesOf(forms.metricsUrl, 'formgate_suppressed_notices_total'))[''] ?? Number.NaN;
 
 describe('the mail about a created draft', () => {
   it('is sent once for 40 drafts that are created concurrently for one address, and every event is sent', async () => {

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
+import { samplesOf } from '../../../test/support/metric-growth.ts';
 import {
   type Answered,
   call,
@@ -66,10 +67,8 @@ async function send(tenant: Tenant, name: string): Promise<void> {
 
 const waiting = async () =>
   (await database.query<{ n: number }>('SELECT count(*)::integer AS n FROM deliveries')).rows[0]?.n;
-const notices = async (outcome: string) => {
-  const text = await (await fetch(`${platform.metricsUrl}/metrics`)).text();
-  return Number(new RegExp(`^formgate_notices_total\\{outcome="${outcome}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0);
-};
+const notices = async (outcome: string) =>
+  (await samplesOf(platform.metricsUrl, 'formgate_notices_total'))[`outcome="${outcome}"`] ?? 0;
 
 beforeAll(async () => {
   log = captureLog();
