@@ -171,13 +171,9 @@ export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }
 
     /** Finds the tombstone of a form that was deleted after `since`. */
     async findTombstone(key: FormKey, since: Date): Promise<Tombstone | undefined> {
-      const { rows } = await pool.query<Tombstone>(
-        claimOfForm(key),
-        `SELECT definition_id AS "definitionId", anonymous_applicant AS "anonymousApplicant" FROM tombstones
-        WHERE form_id = $1 AND tenant_id = $2 AND deleted > $3`,
-        [key.formId, key.tenantId, since],
-      );
-      return rows[0];
+      const sql = `SELECT definition_id AS "definitionId", anonymous_applicant AS "anonymousApplicant" FROM tombstones
+        WHERE form_id = $1 AND tenant_id = $2 AND deleted > $3`;
+      return (await pool.query<Tombstone>(claimOfForm(key), sql, [key.formId, key.tenantId, since])).rows[0];
     },
 
     /** Reads the form data that a submit validates, and its revision. Does not set lastAccessed. */
@@ -205,7 +201,7 @@ export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }
 
     /** True if at least 1,000 of the form's outbox rows are neither delivered nor in quarantine. */
     hasBacklog: async (key: FormKey): Promise<boolean> =>
-      (await pool.query(claimOf(key), backlogSql, [key.formId])).rows.length === 1,
+      (await pool.query(claimOfForm(key), backlogSql, [key.formId])).rows.length === 1,
 
     /** Sets lastAccessed of a draft. Returns undefined if the form is not a draft. */
     async keep({ now, ...key }: FormKey & { now: Date }): Promise<Form | undefined> {
