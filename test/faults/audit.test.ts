@@ -163,6 +163,24 @@ describe('the events of a form', () => {
       expect(audit.tenant).toBe(tenant);
     }
   });
+
+  it('name it if a guard or the body is refused', async () => {
+    const id = randomUUID();
+    for (const [method, path, headers, status] of [
+      ['DELETE', `/${id}?tenantId=urn:x`, {}, 403],
+      ['PUT', `/${id}/data`, { 'content-type': 'text/plain' }, 415],
+    ] as const) {
+      const request = { method, headers: { authorization: `Bearer ${token}`, ...headers } };
+      const response = await fetch(`${forms.url}/form/v1/forms${path}`, {
+        ...request,
+        ...(method === 'PUT' && { body: 'x' }),
+      });
+      expect(response.status).toBe(status);
+      const { audit, formId } = await lineOf('Form service', response.headers.get('x-request-id') ?? '');
+      expect(audit).toMatchObject({ object: { type: 'form', id }, outcome: 'refused' });
+      expect(formId).toBe(id);
+    }
+  });
 });
 
 describe('the events of a session', () => {

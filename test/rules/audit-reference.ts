@@ -57,6 +57,9 @@ tokens or form data. The ids of accounts and persons are their subjects at the i
   the intake application: the actor is its service account.
 - Requests of unknown callers that a guard refuses have no event, because anybody can send them. The log line of such a request
   records what is known about it. The same holds for requests that CSRF protection refuses: the browser, not the person, sent them.
+- A list of forms has an event if it contains form data (\`includeData\`) or is searched by an address
+  (\`X-Applicant-Address\`). Its \`object.ids\` are the forms of the page; the address is not in the event. A search that
+  returns form data is \`form.read-data\`.
 - The reconciler locks and deletes drafts in batches, without an event for each form. The event service gets
   \`form-locked\` and \`form-deleted\` for each, and the form's history shows the lock.
 - A form definition is a configuration of the tenant. The service that stores it records its changes: the platform server,

@@ -107,6 +107,32 @@ describe('X-Applicant-Address', () => {
     expect(text).not.toContain('ana.search');
   });
 
+  it('has an audit event with the ids of the found forms, also if it is refused', async () => {
+    const event = async (query: string, headers: Record<string, string>, as: 'admin' | 'alice' = 'admin') => {
+      const before = forms.log.lines().length;
+      await forms.ask('GET', query, { as, headers });
+      const line = () =>
+        forms.log
+          .lines()
+          .slice(before)
+          .find(({ msg }) => msg === 'request');
+      await expect.poll(line).toBeDefined();
+      return line()?.audit;
+    };
+    const of = { 'X-Applicant-Address': 'bo.search@example.org' };
+    const form = { type: 'form', ids: [ids.other] };
+    const admin = { actor: { kind: 'account', id: 'admin' }, outcome: 'succeeded' };
+    expect(await event('', of)).toMatchObject({ ...admin, action: 'form.search', object: form });
+    expect(await event('?includeData=true', of)).toMatchObject({ ...admin, action: 'form.read-data', object: form });
+    const all = { ids: expect.arrayContaining(['first', 'second', 'other', 'third'].map((name) => ids[name])) };
+    expect(await event('?includeData=true', {})).toMatchObject({ action: 'form.read-data', object: all });
+    const refused = { object: { type: 'form' }, outcome: 'refused', actor: { id: 'alice' } };
+    expect(await event('', of, 'alice')).toMatchObject({ ...refused, action: 'form.search' });
+    expect(await event('?includeData=true', {}, 'alice')).toMatchObject({ ...refused, action: 'form.read-data' });
+    for (const query of ['', '?includeData=false', '?mine=true']) expect(await event(query, {})).toBeUndefined();
+    expect(await event('', {}, 'alice')).toBeUndefined();
+  });
+
   it('leaves no address in logs, and only HMACs in its table, which are deleted with the form', async () => {
     await find('canary.search@example.org');
     expect(forms.log.text()).not.toMatch(/canary\.search|ana\.search|5550109967/i);

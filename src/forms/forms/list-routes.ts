@@ -4,6 +4,7 @@ import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import { parseAddress } from '../addresses/address.ts';
 import { type Channel, formView } from './form.ts';
 import { mostCounted } from './list-store.ts';
@@ -19,6 +20,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'get',
     path: '/form/v1/forms',
+    audit: { actions: ['form.read-data', 'form.search'] },
     summary: 'List forms',
     description:
       'Newest first, unless sorted in another way. By form-admin; with `mine=true` by any signed-in person, who gets the ' +
@@ -48,6 +50,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
       const { issuer, subject, roles } = callerOf(response);
       const creator = mine ? { issuer, subject } : undefined;
       const { forms, last, total } = await list({ ...query, tenantId, creator, addressHash });
+      noteAudit(response, { objectIds: forms.map(({ id }) => id) });
       const dates = await expiryDates(forms);
       const next = last && cursorOf(last, query.sortBy === 'status' ? last.status : undefined);
       const results = forms.map(({ data, files, ...form }, index) => {
@@ -93,13 +96,17 @@ const isAdministrator = role(adminRole);
 
 /**
  * Without the role form-admin, people may list only their own forms, without form data, and may not search by address.
+ * Lists with form data and searches have an audit event, also if they are refused.
  */
 const mayList: Guard = {
   name: 'mayList',
   check(request, response) {
     const { mine, includeData } = request.query;
-    const isPlain = (includeData === undefined || includeData === 'false') && request.get(addressHeader) === undefined;
-    const isOwn = mine === 'true' && isPlain;
-    return isOwn ? undefined : isAdministrator.check(request, response);
+    const hasData = includeData !== undefined && includeData !== 'false';
+    const isSearch = request.get(addressHeader) !== undefined;
+    if (hasData) noteAudit(response, { action: 'form.read-data' });
+    else if (isSearch) noteAudit(response, { action: 'form.search' });
+    else if (mine === 'true') return undefined;
+    return isAdministrator.check(request, response);
   },
 };

@@ -188,12 +188,13 @@ function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies):
     const { locals } = response;
     locals.route = item.path;
     beginAudit(item.audit, locals);
+    const params = readParams(item, request, locals);
     for (const guard of item.guards) await guard.check(request, response);
     bodies.unread.refuse(request, response);
     const isLarge = item.body !== undefined && mayBeLarge(request, item.bodyLimit);
     const slot = isLarge ? await bodies.admit(request, response) : undefined;
     try {
-      await respond(item, request, response, () => readBody(request, slot?.rate));
+      await respond(item, params, request, response, () => readBody(request, slot?.rate));
     } finally {
       slot?.release();
       bodies.unread.note(request, response);
@@ -204,25 +205,32 @@ function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies):
 /** Does not await the handler: the parsed body would stay in memory while the handler waits for the database. */
 async function respond(
   item: Route,
+  params: ReadParams,
   request: Request,
   response: Response,
   read: () => Promise<JsonBody>,
 ): Promise<void> {
   const body = item.body ? await read() : noBody;
-  const input = validate(item, request, response, body);
+  const input = validate(item, params, request, body);
   reachAudit(item.audit, response.locals, input);
   return item.handle?.(input, request, response);
 }
 
 type Input = RouteInput<Schema, Schema, Schema>;
+type ReadParams = ReturnType<typeof readParams>;
 
 const messages = { error: issueMessage };
 
-function validate(item: Route, request: Request, response: Response, body: JsonBody): Input {
+/** Validates the path parameters, before the guards run, so that log lines of refused requests name the object. */
+function readParams({ params: schema }: Route, { params }: Request, locals: Express.Locals) {
+  const parsed = schema?.safeParse(params, messages);
+  if (parsed?.success) noteIds(locals, parsed.data);
+  return parsed;
+}
+
+function validate(item: Route, params: ReadParams, request: Request, body: JsonBody): Input {
   // Postgres cannot store NUL. The body reader already rejects a body that contains it.
   if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the URL contains a NUL character' }]);
-  const params = item.params?.safeParse(request.params, messages);
-  if (params?.success) noteIds(response.locals, params.data);
   const query = item.query?.safeParse(queryOf(request), messages);
   const parsedBody = item.body?.safeParse(body.value, messages);
   if (params?.success === false || query?.success === false || parsedBody?.success === false) {

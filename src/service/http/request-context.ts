@@ -10,7 +10,7 @@ import { auditLog } from '../operations/audit.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { isRefusal, type Refusals } from '../operations/refusals.ts';
-import { auditEventOf } from '../operations/request-audit.ts';
+import { auditEventOf, noteObject } from '../operations/request-audit.ts';
 import {
   isTraceparent,
   newTraceparent,
@@ -188,11 +188,12 @@ function finishRequest(response: HttpResponse, { log, metrics, refusals }: Reque
   else writer.error({ ...line, err: failure }, 'request failed');
 }
 
-/** Stores the ids that the validated path parameters contain, for the log line. */
+/** Stores the ids that the validated path parameters contain, for the log line and the audit event. */
 export function noteIds(locals: Express.Locals, params: unknown): void {
   const { formId, clientId } = params as { formId?: string; clientId?: string };
   if (formId !== undefined) locals.formId = formId;
   if (clientId !== undefined) locals.clientId = clientId;
+  noteObject(locals, params);
 }
 
 /**

@@ -3,6 +3,7 @@
 export const auditActions = {
   'form.create': { object: 'form', meaning: 'Create a form' },
   'form.read-data': { object: 'form', meaning: 'Read the form data' },
+  'form.search': { object: 'form', meaning: 'Search forms by the address of the applicant, without reading form data' },
   'form.save': { object: 'form', meaning: 'Save the form data' },
   'form.send-code': { object: 'form', meaning: 'Send a code to the applicant' },
   'form.keep': { object: 'form', meaning: 'Keep a draft for longer' },

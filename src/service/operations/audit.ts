@@ -33,6 +33,7 @@ export const auditEvent = z
       .strictObject({
         type: z.enum(objectTypes as [string, ...string[]]),
         id: z.string().optional().describe('Absent if nothing was created, or if the action concerns several objects'),
+        ids: z.array(z.string()).optional().describe('Ids of the objects, for an action that returns several of them'),
       })
       .describe('What the action changed'),
     outcome: z

@@ -6,11 +6,14 @@ import { type AuditAction, auditActions, objectParams } from './audit-actions.ts
 
 type Outcome = AuditEvent['outcome'];
 
-/** The possible actions of a route whose action depends on the body. */
+/** The possible actions of a route whose action depends on the request. */
 export interface AuditChoice<Input> {
   actions: readonly AuditAction[];
-  /** Returns the action of a request; undefined if the request changes nothing. */
-  of(input: Input): AuditAction | undefined;
+  /**
+   * Returns the action of a request; undefined if the request changes nothing. Absent if a guard of the route notes the
+   * action.
+   */
+  of?(input: Input): AuditAction | undefined;
 }
 
 /** The audit event of a route. `unaudited` states why a route that changes something needs no event. */
@@ -25,11 +28,13 @@ declare global {
 }
 
 export interface RequestAudit {
-  /** The action of the request. If the body decides the action, undefined until the body is known. */
+  /** The action of the request. Undefined until it is known, and for a request that needs no event. */
   action: AuditAction | undefined;
   /** True once the guards have passed and the input is valid. */
   isReached: boolean;
   objectId?: string;
+  /** Ids of the objects that the response contains, for an action that returns several objects. */
+  objectIds?: string[];
   /** URN of the tenant; by default, of the caller's tenant. */
   tenant?: string;
   /** By default, the outcome is derived from the status. */
@@ -50,17 +55,23 @@ interface Input {
 }
 
 /**
- * Adds the action and the object to the audit event. Call this function when the input is valid, before the handler
- * runs.
+ * Marks the request as reached, and adds the action to the audit event if it depends on the input. Call this function
+ * when the input is valid, before the handler runs.
  */
 export function reachAudit<I extends Input>(audit: RouteAudit<I> | undefined, locals: Express.Locals, input: I): void {
   const pending = locals.audit;
   if (!pending) return;
   pending.isReached = true;
-  if (typeof audit === 'object' && 'of' in audit) pending.action = audit.of(input);
-  if (pending.action === undefined) return;
-  const ids = objectParams[auditActions[pending.action].object].map((name) => (input.params as Params)?.[name]);
-  if (ids.length > 0 && ids.every((id) => id !== undefined)) pending.objectId = ids.join('/');
+  if (typeof audit === 'string' || !audit || !('of' in audit)) return;
+  pending.action = audit.of?.(input);
+  noteObject(locals, input.params);
+}
+
+/** Adds the object that the validated path parameters name to the audit event. Refused requests need it too. */
+export function noteObject({ audit }: Express.Locals, params: unknown): void {
+  if (audit?.action === undefined) return;
+  const ids = objectParams[auditActions[audit.action].object].map((name) => (params as Params)?.[name]);
+  if (ids.length > 0 && ids.every((id) => id !== undefined)) audit.objectId = ids.join('/');
 }
 
 type Params = Record<string, unknown> | undefined;
@@ -79,12 +90,12 @@ export function auditEventOf(locals: Express.Locals, status: number): AuditEvent
   const { audit, caller, signedIn } = locals;
   if (audit?.action === undefined || !(audit.isReached || caller || signedIn)) return undefined;
   const tenant = audit.tenant ?? signedIn?.tenantId ?? locals.tenant?.id ?? caller?.tenant?.id;
-  const { objectId: id } = audit;
+  const { objectId: id, objectIds: ids } = audit;
   return {
     action: audit.action,
     actor: actorOf(locals, audit),
     ...(tenant !== undefined && { tenant }),
-    object: { type: auditActions[audit.action].object, ...(id !== undefined && { id }) },
+    object: { type: auditActions[audit.action].object, ...(id !== undefined && { id }), ...(ids && { ids }) },
     outcome: audit.outcome ?? outcomeOf(status),
   };
 }
