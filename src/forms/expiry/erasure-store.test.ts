@@ -143,12 +143,20 @@ describe('a deletion that is repeated', () => {
     for (const { sequence } of events) expect(Number(sequence)).toBeGreaterThan(Number(used));
   });
 
-  it('of a form that the backup lacks leaves only its tombstone, as it was', async () => {
+  it('of a form that the backup lacks leaves its tombstone as it was, and looks once for its subscriber', async () => {
     const missing = erasure();
     expect(await eraseAgain(pool, [missing], now)).toBe(0);
     expect(await list(deleted)).toEqual([missing]);
     expect(await eraseAgain(pool, [{ ...missing, notified: true, deleted: now.toISOString() }], now)).toBe(0);
     expect(await list(deleted)).toEqual([missing]);
+    const facts = { definitionId: 'permit' };
+    expect(await outbox()).toMatchObject([{ form_id: missing.formId, kind: 'subscribe', facts, not_before: now }]);
+  });
+
+  it('of a form that was deleted before the backup changes nothing', async () => {
+    const formId = randomUUID();
+    await addTombstone(formId);
+    expect(await eraseAgain(pool, [erasure({ formId })], now)).toBe(0);
     expect(await outbox()).toEqual([]);
   });
 
@@ -167,6 +175,7 @@ describe('a deletion that is repeated', () => {
     const formId = await addForm();
     expect(await eraseAgain(pool, [erasure({ formId, tenantId: 'urn:example:other' })], now)).toBe(0);
     expect((await pool.query('SELECT FROM forms')).rowCount).toBe(1);
+    expect([await tombstones(), await outbox()]).toEqual([[], []]);
   });
 });
 

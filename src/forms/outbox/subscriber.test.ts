@@ -9,6 +9,7 @@ import {
   type TestDispatcher,
   type TestDispatcherOptions,
 } from '../../../test/support/outbox-dispatcher.ts';
+import { eraseAgain } from '../expiry/erasure-store.ts';
 import { createOutboxStore, type OutboxStore } from './store.ts';
 
 const channels = [{ channel: 'email', address: 'canary-address@example.org' }];
@@ -313,6 +314,25 @@ describe('a form that is deleted', () => {
     dispatcher.nudge();
     expect(await pending()).toEqual(['remove-subscriber']);
     await endsClean();
+  });
+
+  it('after the backup from which the database was restored leaves no subscriber, although the backup lacks it', async () => {
+    const form = await create();
+    start();
+    await waitUntilPending([]);
+    expect(subscribers.size).toBe(1);
+    await database.pool.query('DELETE FROM forms; DELETE FROM outbox');
+    const erasure = {
+      formId: form,
+      tenantId: 'urn:example:platform:tenant-service:v2:/tenants/t',
+      definitionId: 'permit',
+    };
+    const facts = { anonymousApplicant: true, notified: true, deleted: clock().toISOString(), sequence: null };
+    await eraseAgain(database.pool, [{ ...erasure, ...facts }], clock());
+    await waitUntilPending(['remove-subscriber']);
+    shift = quarterHour + 1_000;
+    await waitUntilPending([]);
+    expect(subscribers.size).toBe(0);
   });
 
   it('while older events wait has them delivered in order, rendered from their rows', async () => {
