@@ -188,7 +188,8 @@ describe('the events of a session', () => {
     site.handler.log
       .lines()
       .map(({ audit }) => audit as AuditEvent | undefined)
-      .filter((audit) => audit?.object.id === handle);
+      .filter((audit) => audit !== undefined)
+      .filter((audit) => audit.object.id === handle);
 
   it('name the person who signs in, and who ends it', async () => {
     const { browser, handle } = await site.signIn();
@@ -205,6 +206,14 @@ describe('the events of a session', () => {
       { action: 'session.sign-out', actor: person, ...about },
     ]);
     expect(events(other.handle)[1]).toMatchObject({ action: 'session.revoke', actor: { kind: 'account' } });
+  });
+
+  it('end with its replacement if its browser signs in again', async () => {
+    const { browser, handle } = await site.signIn();
+    await site.signIn(browser);
+    await expect
+      .poll(() => events(handle).map(({ action }) => action))
+      .toEqual(['session.sign-in', 'session.replaced']);
   });
 
   it('are refused for a callback of an attempt that the browser did not start', async () => {

@@ -40,6 +40,10 @@ export const auditActions = {
     object: 'client',
     meaning: 'End the sessions that a back-channel logout of the identity provider names',
   },
+  'session.provider-logout': {
+    object: 'session',
+    meaning: 'End a session, because a back-channel logout names it: one event for each ended session',
+  },
   'session.refresh-refused': {
     object: 'session',
     meaning: 'End a session, because the identity provider refused its refresh token',
@@ -55,7 +59,7 @@ export const auditActions = {
   'session.replaced': {
     object: 'session',
     meaning:
-      'End the oldest session of a person who has opened more than 100, or of a tenant beyond TENANT_SESSION_LIMIT',
+      'End a session because of a sign-in: the former one of the same browser, or the oldest of a person who has opened more than 100, or of a tenant beyond TENANT_SESSION_LIMIT',
   },
   'configuration.change': { object: 'configuration', meaning: 'Change the latest revision of a configuration' },
   'configuration.create-revision': { object: 'configuration', meaning: 'Create a revision of a configuration' },

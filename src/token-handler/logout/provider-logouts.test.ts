@@ -15,7 +15,7 @@ let logouts: ProviderLogouts;
 let serial = 0;
 beforeEach(() => {
   world = createMemorySessions();
-  logouts = createProviderLogouts({ sessions: world.sessions, clock: () => new Date(world.now) });
+  logouts = createProviderLogouts({ ...world, clock: () => new Date(world.now), log: world.log.log });
 });
 
 /** Returns a logout whose token id (`jti`) has not been used before. */
@@ -38,6 +38,11 @@ describe('a logout at the identity provider', () => {
     expect(await logouts.end(logout({ sid: 's1', sub: 'ana' }))).toBe(2);
     expect(await Promise.all([one, two].map(isLive))).toEqual([false, false]);
     expect(await Promise.all(others.map(isLive))).toEqual([true, true, true, true]);
+    const audit = { action: 'session.provider-logout', actor: { kind: 'identity-provider' }, tenant: tenantId };
+    const eventOf = ({ session: { handle: id } }: Visitor) =>
+      expect.objectContaining({ audit: { ...audit, object: { type: 'session', id }, outcome: 'succeeded' } });
+    expect(world.log.lines()).toHaveLength(2);
+    expect(world.log.lines()).toEqual(expect.arrayContaining([eventOf(one), eventOf(two)]));
     expect(await logouts.end(logout({ sid: 's2' }))).toBe(1);
   });
 
@@ -62,7 +67,7 @@ describe('a logout at the identity provider', () => {
 
   it('with a person ends all sessions, even if an older version opened more than a person may have', async () => {
     world = createMemorySessions({ prepare: removeCap });
-    logouts = createProviderLogouts({ sessions: world.sessions, clock: () => new Date(world.now) });
+    logouts = createProviderLogouts({ ...world, clock: () => new Date(world.now), log: world.log.log });
     await openSessions(world, 101);
     expect(await logouts.end(logout({ sub: 'ana' }))).toBe(101);
   });
@@ -75,6 +80,7 @@ describe('a logout at the identity provider', () => {
       return false;
     };
     expect(await logouts.end(logout({ sub: 'ana' }))).toBe(0);
+    expect(world.log.lines()).toEqual([]);
   });
 
   it('cannot be repeated with the same token for ten minutes', async () => {

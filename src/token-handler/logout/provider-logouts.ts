@@ -4,6 +4,8 @@
 import { hash } from 'node:crypto';
 import { idTokenAlgorithms } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
+import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { FoundSession, Session } from '../sessions/session.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 
@@ -28,8 +30,8 @@ export type ProviderLogouts = ReturnType<typeof createProviderLogouts>;
  */
 const memory = 600_000;
 
-export function createProviderLogouts(options: { sessions: Sessions; clock: Clock }) {
-  const { sessions, clock } = options;
+export function createProviderLogouts(options: { sessions: Sessions; clock: Clock; log: Logger }) {
+  const { sessions, clock, log } = options;
   const { marks } = sessions;
   /**
    * True if the client's ID tokens are signed with the algorithm of this logout token, as Back-Channel Logout 1.0,
@@ -42,6 +44,14 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
     const known = idTokenAlgorithms.filter((_, index) => times[index] !== undefined);
     return known.length === 0 || known.includes(logout.algorithm);
   };
+  /** Ends a session, and writes its audit event if it was live. */
+  async function endSession({ session }: FoundSession): Promise<boolean> {
+    const wasLive = await sessions.end(session);
+    const { handle: id, tenantId: tenant } = session;
+    const audit = serviceEvent({ action: 'session.provider-logout', by: 'identity-provider', tenant, id });
+    if (wasLive) auditLog(log).info({ session: id, audit }, 'session ended by the identity provider');
+    return wasLive;
+  }
   return {
     /**
      * Ends the sessions that the logout names. Returns how many of them were live. Returns `used` if the token was used
@@ -56,7 +66,7 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
       await marks.raise(endMark(logout), await marks.time(), memory);
       let ended = 0;
       for await (const found of findSessions(sessions, logout)) {
-        const outcomes = await Promise.all(found.map(({ session }) => sessions.end(session)));
+        const outcomes = await Promise.all(found.map(endSession));
         ended += outcomes.filter((wasLive) => wasLive).length;
       }
       // Marks the token as used only at the end, so that the identity provider can repeat a logout that has failed.

@@ -2,6 +2,7 @@
 // the old key too early and later restores it. Sessions are in Redis.
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
+import { captureLog } from '../../../test/support/captured-log.ts';
 import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
 import { addReplicaClient, startSessionReplica } from '../../../test/support/session-replica.ts';
 import { createProviderLogouts, type ProviderLogout } from '../logout/provider-logouts.ts';
@@ -41,7 +42,7 @@ it.each<[string, (subject: string) => Pick<ProviderLogout, 'sid' | 'sub'>, live:
     const opened = await openTwo();
     const { tenantId, clientId, user } = opened[0].session;
     const { sessions } = await start(current);
-    const logouts = createProviderLogouts({ sessions, clock: () => new Date() });
+    const logouts = createProviderLogouts({ sessions, clock: () => new Date(), log: captureLog().log });
     await logouts.end({ jti: what, tenantId, clientId, algorithm: 'RS256', ...named(user.id) });
     const restored = await start(`${current},${former}`);
     const found = await Promise.all(opened.map(({ cookie }) => restored.read(cookie)));

@@ -68,7 +68,7 @@ afterAll(() => app.close());
 const jwt = (claims: object) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
 beforeEach(async () => {
   world = createMemorySessions();
-  logouts = createProviderLogouts({ sessions: world.sessions, clock: () => new Date(world.now) });
+  logouts = createProviderLogouts({ ...world, clock: () => new Date(world.now), log: world.log.log });
   noted = {};
   const idToken = await new SignJWT({ sub: 'ana' }).setProtectedHeader({ alg: 'HS256' }).sign(Buffer.alloc(32, 1));
   signedIn = {
@@ -150,9 +150,12 @@ describe('a sign-in', () => {
 
   it('gets a new id, and ends the session that the browser had before', async () => {
     const first = pairOf(await visit('/open'));
+    const handle = (await liveOf(first))?.session.handle;
     const second = pairOf(await visit('/open', first));
     expect(second).not.toBe(first);
     expect(await liveOf(first)).toBeUndefined();
+    const object = { type: 'session', id: handle };
+    expect(world.log.lines()).toMatchObject([{ session: handle, audit: { action: 'session.replaced', object } }]);
     expect(await liveOf(second)).toBeDefined();
     expect(await world.sessions.ofUser('urn:tenant:demo', 'ana')).toHaveLength(1);
     expect((await visit('/read', first)).body).toEqual({});
@@ -179,6 +182,7 @@ describe('a sign-in', () => {
     expect(await liveOf(pairOf(second))).toBeDefined();
     expect(world.log.lines()).toMatchObject([
       { msg: 'former session not removed', err: { message: 'the store is away' } },
+      { audit: { action: 'session.replaced' } },
     ]);
   });
 

@@ -6,6 +6,7 @@ import { decodeProtectedHeader } from 'jose';
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
+import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Client } from '../clients/client.ts';
 import type { Registration } from '../clients/registration.ts';
@@ -41,7 +42,7 @@ export interface SignedIn {
 const mostLandings = 5;
 
 export function createSessionOpener(options: SessionOpenerOptions) {
-  const { sessions, providerLogouts, clock, log } = options;
+  const { sessions, providerLogouts, clock } = options;
 
   async function start(session: Session, { redeemed: { tokens }, begun }: SignedIn, now: number): Promise<void> {
     const { alg = '' } = decodeProtectedHeader(tokens.id_token ?? '');
@@ -55,11 +56,7 @@ export function createSessionOpener(options: SessionOpenerOptions) {
     const before = request.session.signedIn;
     const { landings = [] } = request.session;
     await renewSession(request);
-    if (before) {
-      // The browser's former session has already ended, because `renewSession` deleted its record. This call also
-      // removes its tokens.
-      await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
-    }
+    if (before) await endFormer(before, options);
     const now = clock().getTime();
     const session = describeSession(signedIn, handleOf(request.sessionID), now, sessions.limits);
     request.session.signedIn = session;
@@ -76,6 +73,21 @@ export function createSessionOpener(options: SessionOpenerOptions) {
     noteSession(response, session);
     issueCsrfCookie(response, session, request.secure);
   };
+}
+
+/**
+ * Removes the tokens of the browser's former session, which has already ended, because `renewSession` deleted its
+ * record. Writes the audit event of a session that was live.
+ */
+async function endFormer(former: Session, { sessions, log }: SessionOpenerOptions): Promise<void> {
+  const { handle: id, tenantId: tenant } = former;
+  try {
+    if (!(await sessions.end(former))) return;
+  } catch (error) {
+    log.warn({ err: error, session: id }, 'former session not removed');
+  }
+  const audit = serviceEvent({ action: 'session.replaced', by: 'token-handler', tenant, id });
+  auditLog(log).info({ session: id, audit }, 'session ended: its browser has signed in again');
 }
 
 function describeSession(
