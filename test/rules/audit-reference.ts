@@ -53,8 +53,10 @@ tokens or form data. The ids of accounts and persons are their subjects at the i
 - **outcome**: \`succeeded\`; \`refused\` if the caller may not do this or the request is invalid (4xx); \`failed\` if a service
   failed (5xx); \`unknown\` if the caller closed the connection before the response.
 - **actor.kind**: \`account\` (a bearer token), \`person\` (a session of the token handler), \`browser\` (nobody is signed in),
-  \`identity-provider\`, or \`service\` (a process of Formgate in the background). An applicant without an account acts through
-  the intake application: the actor is its service account.
+  \`identity-provider\`, \`service\` (a process of Formgate in the background), or \`command\` (a command of the image that an
+  operator has run). An applicant without an account acts through the intake application: the actor is its service account.
+- The events of a command are on its standard output. Kubernetes collects the output of a Job, but not that of
+  \`kubectl exec\`, which you must keep yourself. The audit log of the Kubernetes API says which user started either.
 - Requests of unknown callers that a guard refuses have no event, because anybody can send them. The log line of such a request
   records what is known about it. The same holds for requests that CSRF protection refuses: the browser, not the person, sent them.
 - A list of forms has an event if it contains form data (\`includeData\`) or is searched by an address

@@ -92,7 +92,7 @@ WITH listed AS MATERIALIZED (
     gone.id, gone.tenant_id, 'form-deleted', ${deletionFacts('NULL')}, $2, $2
   FROM gone JOIN due USING (id)
 )
-SELECT id FROM gone`;
+SELECT id, tenant_id AS "tenantId" FROM gone`;
 
 /**
  * Keeps one entry for each form, if possible one with a sequence number. An exported entry has no sequence number if
@@ -109,8 +109,13 @@ export function withoutRepetitions(erasures: Erasure[]): Erasure[] {
 
 /**
  * Deletes the listed forms that exist, in one statement. Makes the outbox look for the subscribers of the other forms.
- * Returns the number of deleted forms. Each form may be listed only once.
+ * Returns the deleted forms. Each form may be listed only once.
  */
-export async function eraseAgain(db: Pick<pg.Pool, 'query'>, erasures: Erasure[], now: Date): Promise<number> {
-  return (await db.query(eraseSql, [JSON.stringify(erasures), now])).rowCount ?? 0;
+export async function eraseAgain(db: Pick<pg.Pool, 'query'>, erasures: Erasure[], now: Date): Promise<ErasedForm[]> {
+  return (await db.query<ErasedForm>(eraseSql, [JSON.stringify(erasures), now])).rows;
+}
+
+interface ErasedForm {
+  id: string;
+  tenantId: string;
 }

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import pino from 'pino';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
 import { refuseOutboxRows } from '../../../test/support/poison.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
@@ -44,7 +45,7 @@ async function open(directory?: string): Promise<pg.Pool> {
   return opened;
 }
 
-async function run(on: pg.Pool, args: string[], input: string[] = []) {
+async function run(on: pg.Pool, args: string[], input: string[] = [], log = pino({ level: 'silent' })) {
   const lines: string[] = [];
   const command = parseErasuresArguments(args);
   if (command.action === 'help') throw new Error('no command');
@@ -52,7 +53,7 @@ async function run(on: pg.Pool, args: string[], input: string[] = []) {
     yield* input;
   })();
   const code = await runErasures(command, {
-    ...{ pool: on, url: on.options.connectionString ?? '', log: pino({ level: 'silent' }) },
+    ...{ pool: on, url: on.options.connectionString ?? '', log },
     ...{ print: (line) => lines.push(line), lines: source },
   });
   return { code, lines };
@@ -92,8 +93,12 @@ describe('apply', () => {
     await pool.query("SELECT setval('outbox_sequence_seq', 41)");
     await remove(ids[0]);
     const { lines } = await run(pool, ['export']);
-    const applied = await run(restored, ['apply'], [...lines, '']);
+    const { log, lines: logged } = captureLog('warn');
+    const applied = await run(restored, ['apply'], [...lines, ''], log);
     expect(applied).toEqual({ code: 0, lines: ['1 deletions in the list; 1 forms deleted again.'] });
+    const audit = { action: 'form.delete', actor: { kind: 'command', id: 'erasures' }, tenant: tenantId };
+    const object = { type: 'form', id: ids[0] };
+    expect(logged()).toMatchObject([{ audit: { ...audit, object, outcome: 'succeeded' } }]);
     expect([await count(restored, 'forms'), await count(restored, 'tombstones')]).toEqual([1, 1]);
     const { rows } = await restored.query("SELECT form_id, sequence FROM outbox WHERE kind = 'form-deleted'");
     expect(rows).toEqual([{ form_id: ids[0], sequence: '42' }]);
@@ -221,7 +226,11 @@ describe('a backup of an older version', () => {
   it('of the platform server is migrated, and forgets the address of the applicant', async () => {
     const restored = await restore('platform');
     const migrated = await count(restored, 'schema_migrations');
-    const applied = await run(restored, ['apply-platform'], [await draftErasure()]);
+    const { log, lines } = captureLog('warn');
+    const applied = await run(restored, ['apply-platform'], [await draftErasure()], log);
+    const tenant = JSON.parse(await draftErasure()).tenantId;
+    const object = { type: 'subscriber', id: expect.stringMatching(/./) };
+    expect(lines()).toMatchObject([{ audit: { action: 'subscriber.delete', tenant, object } }]);
     expect(applied).toEqual({ code: 0, lines: ['1 deletions in the list; 1 applicants deleted again.'] });
     expect(await count(restored, "subscriber_channels WHERE address = 'draft@example.org'")).toBe(0);
     expect(await count(restored, 'schema_migrations')).toBeGreaterThan(migrated ?? 0);

@@ -10,6 +10,9 @@ import {
 } from '../../forms/expiry/erasure-store.ts';
 import { deleteApplicantsAgain } from '../../platform-server/notifications/erased-applicants.ts';
 import { systemClock } from '../../service/clock.ts';
+import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
+import type { AuditAction } from '../../service/operations/audit-actions.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import { isStatementTimeout, withTransaction } from '../../service/postgres/postgres.ts';
 import { databaseRefusal } from '../../service/quarantine/quarantine.ts';
 import type { Surroundings } from '../database-command.ts';
@@ -18,8 +21,30 @@ import type { ErasuresCommand } from './arguments.ts';
 
 const batchSize = 500;
 
-const formService = { processName: 'forms', owner: 'the form service' };
-const platformServer = { processName: 'platform-server', owner: 'the platform server' };
+/** What a command deletes in the database of a service. */
+interface Target {
+  processName: string;
+  owner: string;
+  /** The name of the deleted objects in the summary. */
+  objects: string;
+  action: AuditAction;
+  /** Deletes the objects of a batch, and returns them. */
+  erase(transaction: pg.PoolClient, batch: Erasure[]): Promise<{ id: string; tenantId: string }[]>;
+}
+
+const formService: Target = {
+  ...{ processName: 'forms', owner: 'the form service', objects: 'forms', action: 'form.delete' },
+  erase: (transaction, batch) => eraseAgain(transaction, batch, systemClock()),
+};
+const platformServer: Target = {
+  ...{
+    processName: 'platform-server',
+    owner: 'the platform server',
+    objects: 'applicants',
+    action: 'subscriber.delete',
+  },
+  erase: deleteApplicantsAgain,
+};
 
 /**
  * Runs the command, and returns its exit code. `lines` are the lines of the list that the actions `apply` and
@@ -49,18 +74,16 @@ export async function runErasures(
     list.push(erasure);
   }
   const deletions = withoutRepetitions(list);
-  const isPlatform = command.action === 'apply-platform';
-  await migrateDatabase({ ...(isPlatform ? platformServer : formService), url, log });
-  if (!isPlatform) await skipSequences(pool);
-  const { done, failed } = await applyAll(pool, deletions, isPlatform ? deleteApplicantsAgain : eraseNow);
-  for (const line of failed) print(line);
-  print(`${deletions.length} deletions in the list; ${done} ${isPlatform ? 'applicants' : 'forms'} deleted again.`);
-  return failed.length > 0 ? 1 : 0;
+  const target = command.action === 'apply' ? formService : platformServer;
+  await migrateDatabase({ ...target, url, log });
+  if (target === formService) await skipSequences(pool);
+  const applied: Applied = { done: 0, failed: [] };
+  for (let at = 0; at < deletions.length; at += batchSize)
+    await applyBatch({ pool, log, target, applied }, deletions.slice(at, at + batchSize));
+  for (const line of applied.failed) print(line);
+  print(`${deletions.length} deletions in the list; ${applied.done} ${target.objects} deleted again.`);
+  return applied.failed.length > 0 ? 1 : 0;
 }
-
-const eraseNow: Work = (transaction, batch) => eraseAgain(transaction, batch, systemClock());
-
-type Work = (transaction: pg.PoolClient, batch: Erasure[]) => Promise<number>;
 
 interface Applied {
   /** Number of deleted forms or applicants. */
@@ -69,20 +92,25 @@ interface Applied {
   failed: string[];
 }
 
-async function applyAll(pool: pg.Pool, deletions: Erasure[], work: Work): Promise<Applied> {
-  const applied: Applied = { done: 0, failed: [] };
-  for (let at = 0; at < deletions.length; at += batchSize)
-    await applyBatch(pool, deletions.slice(at, at + batchSize), work, applied);
-  return applied;
+interface Run {
+  pool: pg.Pool;
+  log: Logger;
+  target: Target;
+  applied: Applied;
 }
 
 /**
  * Applies the deletions of a batch in one transaction. If a row makes a statement fail or time out, divides the batch
  * into halves and applies each half. In the end, only the deletion of that row fails, and all others are applied.
  */
-async function applyBatch(pool: pg.Pool, batch: Erasure[], work: Work, applied: Applied): Promise<void> {
+async function applyBatch(run: Run, batch: Erasure[]): Promise<void> {
+  const { pool, log, target, applied } = run;
   try {
-    applied.done += await withTransaction(pool, (transaction) => work(transaction, batch));
+    const erased = await withTransaction(pool, (transaction) => target.erase(transaction, batch));
+    applied.done += erased.length;
+    const event = { action: target.action, by: 'erasures', kind: 'command' } as const;
+    for (const { id, tenantId: tenant } of erased)
+      auditLog(log).info({ audit: serviceEvent({ ...event, tenant, id }) }, 'deletion repeated');
   } catch (error) {
     const detail = isStatementTimeout(error) ? 'SQLSTATE 57014' : databaseRefusal(error)?.detail;
     if (detail === undefined) throw error;
@@ -92,8 +120,8 @@ async function applyBatch(pool: pg.Pool, batch: Erasure[], work: Work, applied: 
       return;
     }
     const half = Math.ceil(batch.length / 2);
-    await applyBatch(pool, batch.slice(0, half), work, applied);
-    await applyBatch(pool, batch.slice(half), work, applied);
+    await applyBatch(run, batch.slice(0, half));
+    await applyBatch(run, batch.slice(half));
   }
 }
 

@@ -27,11 +27,11 @@ async function openDatabase(service: string): Promise<pg.Pool> {
   return pool;
 }
 
-async function run(pool: pg.Pool, args: string[]) {
+async function run(pool: pg.Pool, args: string[], { log } = captureLog()) {
   const lines: string[] = [];
   const command = parseQuarantineArguments(args);
   if (command.action === 'help') throw new Error('no command');
-  const code = await runQuarantine(command, { pool, print: (line) => lines.push(line) });
+  const code = await runQuarantine(command, { pool, log, print: (line) => lines.push(line) });
   return { code, lines };
 }
 
@@ -58,11 +58,12 @@ describe.each([
     );
     const json = (await run(pool, ['list', '--json', '--kind', otherKind])).lines.map((line) => JSON.parse(line));
     expect(json).toMatchObject([{ kind: otherKind, item: '7', released: false }]);
-    expect(await run(pool, ['release', json[0].id])).toEqual({
-      code: 0,
-      lines: [`released ${otherKind} ${json[0].id}`],
-    });
-    expect(await run(pool, ['release', json[0].id])).toMatchObject({ code: 1 });
+    const [{ id }] = json as [{ id: string }];
+    const log = captureLog('error');
+    expect(await run(pool, ['release', id], log)).toEqual({ code: 0, lines: [`released ${otherKind} ${id}`] });
+    const audit = { action: 'quarantine.release', actor: { kind: 'command', id: 'quarantine' }, tenant: 't' };
+    expect(log.lines()).toMatchObject([{ audit: { ...audit, object: { type: 'quarantine-item', id } } }]);
+    expect(await run(pool, ['release', id])).toMatchObject({ code: 1 });
     expect((await run(pool, ['release', '--all'])).lines).toHaveLength(149);
     expect((await run(pool, ['list'])).lines[1]).toMatch(/ released$/);
   });

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { createFormsQuarantine } from '../../forms/quarantine/store.ts';
 import { createNoticeQuarantine } from '../../platform-server/notifications/job-quarantine.ts';
 import { systemClock } from '../../service/clock.ts';
+import { auditLog, serviceEvent } from '../../service/operations/audit.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import type { QuarantineItem } from '../../service/quarantine/quarantine.ts';
 import {
@@ -13,6 +14,7 @@ import {
   releaseInPages,
 } from '../../service/quarantine/quarantine-store.ts';
 import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-store.ts';
+import type { Surroundings } from '../database-command.ts';
 import type { QuarantineCommand } from './arguments.ts';
 
 /** Opens the quarantine of each service. Each key is the name of a table that only that service's database has. */
@@ -37,7 +39,7 @@ async function openQuarantine(pool: pg.Pool): Promise<QuarantineStore> {
 /** Runs the command, and returns its exit code. */
 export async function runQuarantine(
   command: Exclude<QuarantineCommand, { action: 'help' }>,
-  { pool, print }: { pool: pg.Pool; print(line: string): void },
+  { pool, log, print }: Omit<Surroundings, 'url'>,
 ): Promise<0 | 1> {
   const store = await openQuarantine(pool);
   if (command.action === 'list') {
@@ -53,7 +55,12 @@ export async function runQuarantine(
   const { choice } = command;
   let count = 0;
   const report = (items: readonly ReleaseOutcome[]) => {
-    for (const { id, kind, released } of items) print(`${released ? 'released' : 'still quarantined:'} ${kind} ${id}`);
+    for (const { id, kind, tenantId, released } of items) {
+      print(`${released ? 'released' : 'still quarantined:'} ${kind} ${id}`);
+      const event = { action: 'quarantine.release', by: 'quarantine', kind: 'command' } as const;
+      const audit = serviceEvent({ ...event, tenant: tenantId ?? undefined, id });
+      auditLog(log).info({ audit }, 'quarantined item released');
+    }
     count += items.length;
   };
   await releaseInPages((after) => store.release(choice, after), report);

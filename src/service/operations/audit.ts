@@ -11,11 +11,11 @@ const objectTypes = [...new Set(Object.values(auditActions).map(({ object }) => 
 const actor = z
   .strictObject({
     kind: z
-      .enum(['account', 'person', 'browser', 'identity-provider', 'service'])
+      .enum(['account', 'person', 'browser', 'identity-provider', 'service', 'command'])
       .describe(
-        'account: the account of a bearer token. person: signed in with a session of the token handler. browser: nobody is signed in. service: a process of Formgate, in the background',
+        'account: the account of a bearer token. person: signed in with a session of the token handler. browser: nobody is signed in. service: a process of Formgate, in the background. command: a command that an operator has run',
       ),
-    id: z.string().optional().describe('Subject of the account or the person; name of the service'),
+    id: z.string().optional().describe('Subject of the account or the person; name of the service or the command'),
     realm: z.string().optional().describe('Realm of the account'),
     clientId: z
       .string()
@@ -60,18 +60,20 @@ export function auditLog(log: Logger): Logger {
 
 export interface ServiceAction {
   action: AuditAction;
-  /** Who performed the action: the name of a process, or `identity-provider`. */
+  /** Who performed the action: the name of a process or a command, or `identity-provider`. */
   by: string;
+  /** By default, `service`. */
+  kind?: 'service' | 'command';
   tenant?: string | undefined;
   id: string;
 }
 
 /** Returns the event of a successful action that no request caused. */
-export function serviceEvent({ action, by, tenant, id }: ServiceAction): AuditEvent {
+export function serviceEvent({ action, by, kind = 'service', tenant, id }: ServiceAction): AuditEvent {
   const isProvider = by === 'identity-provider';
   return {
     action,
-    actor: isProvider ? { kind: by } : { kind: 'service', id: by },
+    actor: isProvider ? { kind: by } : { kind, id: by },
     ...(tenant !== undefined && { tenant }),
     object: { type: auditActions[action].object, id },
     outcome: 'succeeded',
