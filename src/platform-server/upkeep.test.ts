@@ -4,11 +4,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
+import { productVersion } from '../service/operations/product-version.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { createEventStore } from './events/store.ts';
 import { createPlatformJobs } from './jobs.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
-import { createJobQuarantine, resumeDeliveriesSql, tidySql } from './notifications/job-quarantine.ts';
+import { createJobQuarantine, dropSql, resumeDeliveriesSql, tidySql } from './notifications/job-quarantine.ts';
 import { migrationsDirectory } from './start.ts';
 import { migrateJobs } from './worker.ts';
 
@@ -143,9 +144,42 @@ describe('a large quarantine', () => {
     expect(plan).toMatch(/using deliveries_pkey[^\n]*\n *Index Cond: \(\(event = /);
   });
 
+  it('loses old entries without reading all events and deliveries', async () => {
+    const plan = await planOf(dropSql, [new Date()]);
+    expect(plan).toMatch(/using events_pkey[^\n]*\n *Index Cond: \(sequence = /);
+    expect(plan).toMatch(/using deliveries_pkey[^\n]*\n *Index Cond: \(\(event = /);
+  });
+
   it('is released without reading all deliveries', async () => {
     const about = JSON.stringify({ event: '1', typeId: 'u', subscriberId: 's1' });
     expect(await planOf(resumeDeliveriesSql, [[about]])).toMatch(/deliveries_pkey[^\n]*\n *Index Cond: \(\(event = /);
+  });
+
+  it('keeps an undelivered notice with its event for 30 days', async () => {
+    await pool.query(`
+      UPDATE events SET routed = now() - interval '1 day';
+      UPDATE quarantine SET version = '${productVersion()}',
+        first_seen = now() - interval '30 days' + CASE WHEN id IN (SELECT id FROM quarantine LIMIT 4)
+          THEN -interval '1 minute' ELSE interval '1 minute' END;
+      UPDATE quarantine SET released = true WHERE id IN (
+        SELECT id FROM quarantine WHERE first_seen < now() - interval '30 days' LIMIT 1)`);
+    // The second cleanup deletes the events without notices.
+    await upkeep();
+    await upkeep();
+    expect(log.lines()).toMatchObject([{ notices: 3, events: 0, msg: 'quarantined items dropped' }]);
+    expect(await left()).toEqual({ event_keys: 0, events: 4_997, quarantine: 7 });
+  });
+
+  it('keeps an event that cannot be routed for 30 days', async () => {
+    await pool.query(`
+      TRUNCATE quarantine;
+      INSERT INTO quarantine (kind, item, about, reason, detail, first_seen, last_tried, attempts, version)
+      SELECT 'event', sequence::text, '{}', 'r', 'd', now() - interval '30 days' + n * interval '1 minute', now(), 1,
+        '${productVersion()}'
+      FROM (SELECT sequence, row_number() OVER () - 2.5 AS n FROM events LIMIT 5) AS five`);
+    await upkeep();
+    expect(log.lines()).toMatchObject([{ notices: 0, events: 2 }]);
+    expect(await left()).toEqual({ event_keys: 0, events: 4_998, quarantine: 3 });
   });
 
   it('keeps the entries of undelivered notices, and loses those of other notices', async () => {

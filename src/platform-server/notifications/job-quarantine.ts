@@ -40,6 +40,12 @@ const sendLimit = 12;
  */
 const releasedFailures = 1_000;
 
+/**
+ * Milliseconds after which a quarantined item is deleted. It keeps its event, which may contain personal data, even if
+ * all other recipients got their notices.
+ */
+const longestQuarantine = 30 * 86_400_000;
+
 export interface JobQuarantine {
   /**
    * Runs the job of an item. Quarantines the item, and resolves as if the job had succeeded, if the item's content made
@@ -49,8 +55,8 @@ export interface JobQuarantine {
   event(sequence: string, attempts: number, job: () => Promise<void>): Promise<void>;
   delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;
   /**
-   * Releases items that another version of the product quarantined, and deletes quarantine entries whose item no longer
-   * exists.
+   * Releases items that another version of the product quarantined, deletes items that have been in quarantine for 30
+   * days, and deletes quarantine entries whose item no longer exists.
    */
   upkeep(): Promise<void>;
 }
@@ -118,6 +124,9 @@ export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log:
     },
     async upkeep() {
       await releaseInPages((after) => store.release('of other versions', after));
+      const { rows } = await pool.query<Dropped>(dropSql, [new Date(clock().getTime() - longestQuarantine)]);
+      const dropped = rows[0] ?? { notices: 0, events: 0 };
+      if (dropped.notices + dropped.events > 0) log.warn(dropped, 'quarantined items dropped');
       await pool.query(tidySql);
     },
   };
@@ -159,6 +168,30 @@ SELECT (graphile_worker.add_job('deliver',
 const resumeEventsSql = `
 SELECT (graphile_worker.add_job('route-event', json_build_object('event', sequence::text), max_attempts => 32767)).id
 FROM events WHERE sequence = ANY ($1::bigint[]) AND routed IS NULL`;
+
+interface Dropped {
+  notices: number;
+  events: number;
+}
+
+/**
+ * Deletes up to 10,000 items that were quarantined before $1. The cleanup of events (`forgetEvents`) deletes an event
+ * whose last notice is deleted.
+ */
+export const dropSql = `
+WITH old AS MATERIALIZED (
+  SELECT kind, item, about FROM quarantine WHERE first_seen < $1 AND NOT released ORDER BY first_seen LIMIT 10000
+), notices AS (
+  DELETE FROM deliveries d
+  USING (SELECT ${idsOf('about')} FROM old WHERE kind = 'delivery') AS i (event, type_id, subscriber_id)
+  WHERE d.event = i.event AND d.type_id = i.type_id AND d.subscriber_id = i.subscriber_id AND d.quarantined
+  RETURNING 1
+), events AS (
+  DELETE FROM events e USING old
+  WHERE e.sequence = CASE WHEN old.kind = 'event' THEN old.item::bigint END AND e.routed IS NULL
+  RETURNING 1
+)
+SELECT (SELECT count(*)::int FROM notices) AS notices, (SELECT count(*)::int FROM events) AS events`;
 
 export const tidySql = `
 DELETE FROM quarantine q
