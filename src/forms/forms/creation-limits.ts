@@ -5,6 +5,7 @@ import { mayBeLarge } from '../../service/http/body-bytes.ts';
 import type { Guard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { callerOf } from '../../service/http/request-context.ts';
+import { hasBody } from '../../service/http/request-framing.ts';
 import { type RateLimits, rateLimit } from '../../service/limits/rate-limit.ts';
 import { intakeRole, isPerson } from './policy.ts';
 
@@ -52,7 +53,8 @@ export function largeCreates(limits: RateLimits): Guard {
   return {
     name: limit.name,
     check(request, response) {
-      if (mayBeLarge(request) && !callerOf(response).roles.has(intakeRole)) return limit.check(request, response);
+      const isLarge = hasBody(request) && mayBeLarge(request);
+      if (isLarge && !callerOf(response).roles.has(intakeRole)) return limit.check(request, response);
     },
   };
 }
