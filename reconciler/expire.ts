@@ -36,7 +36,8 @@ export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Prom
   const { policies, skipped } =
     (await tryTo('the search for definitions', () => readDefinitions(options, outcome))) ?? noDefinitions;
   const { ordinary, backlogs } = (await tryTo('the search for backlogs', () => splitByBacklog(policies, options))) ?? {
-    ...{ ordinary: policies, backlogs: [] },
+    ordinary: policies,
+    backlogs: [],
   };
   for (const stage of stages)
     await tryTo(`the stage ${stage}`, () => traced(stepSpan(stage), () => walk(stage, ordinary, options, outcome)));

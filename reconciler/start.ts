@@ -41,7 +41,14 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   const urns = createUrns(config.URN_PREFIX);
   // The run uses the account of the form service, unless CLIENT_ID names another account.
   const platform = createPlatform({
-    ...{ config, service: 'form-service', urns, metrics, log, clock, env, documents: memoryBudget },
+    config,
+    service: 'form-service',
+    urns,
+    metrics,
+    log,
+    clock,
+    env,
+    documents: memoryBudget,
   });
   const { configuration, tenants, directory } = platform;
   const pool = createPool({ url: config.DATABASE_URL, size: runConnections, name: 'reconciler', log, metrics });

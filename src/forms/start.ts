@@ -180,21 +180,18 @@ function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<
   // Wakes the outbox dispatcher. Called after each commit that wrote to the outbox.
   const changed = outbox.nudge;
   const { tenants } = platform;
-  const accessUrl = config.ACCESS_SERVICE_URL;
+  const { ACCESS_SERVICE_URL: accessUrl, TENANT_ISSUERS: tenantIssuers } = config;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const clientId = urns.service('form-service');
-  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl, config.TENANT_ISSUERS), log, metrics });
-  const verifier = createBearerVerifier({
-    ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clientId, clock },
-  });
+  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl, tenantIssuers), log, metrics });
+  const verifier = createBearerVerifier({ signingKeys, accessPublicUrl, tenantIssuers, tenants, clientId, clock });
   const ownBearer = bearer(verifier, [clientId]);
   const tenantOrAll = callTenantOrAll(tenants);
   const store = createRegisterStore(platform.configuration);
   const hold = createRegisterLock({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });
   const limits = createRateLimits({ log, clock, metrics });
-  const anonymousReads = limits.local({
-    ...{ name: 'anonymous-reads', most: config.ANONYMOUS_READ_LIMIT, window: config.ANONYMOUS_READ_WINDOW },
-  });
+  const { ANONYMOUS_READ_LIMIT: most, ANONYMOUS_READ_WINDOW: window } = config;
+  const anonymousReads = limits.local({ name: 'anonymous-reads', most, window });
   const guards = createRegisterGuards({ verifier, tenants, urns, anonymousReads });
   return {
     about: {

@@ -133,12 +133,11 @@ function healthChecks({ config, platform, redis, urns }: TokenHandler) {
 }
 
 function administratorGuards({ config, platform, signingKeys, urns, clock }: TokenHandler) {
+  const { TENANT_ISSUERS: tenantIssuers } = config;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? config.ACCESS_SERVICE_URL;
   const clientId = urns.service('token-handler');
   const { tenants } = platform;
-  const verifier = createBearerVerifier({
-    ...{ signingKeys, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clientId, clock },
-  });
+  const verifier = createBearerVerifier({ signingKeys, accessPublicUrl, tenantIssuers, tenants, clientId, clock });
   return { bearer: bearer(verifier, [clientId]), tenant: callTenant(tenants) };
 }
 

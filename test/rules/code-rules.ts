@@ -1,5 +1,6 @@
 // Rules about names and contents of source files that the linter cannot check. Most rules read files line by line;
 // import-rules.ts checks imports.
+import { parseSync, Visitor } from 'oxc-parser';
 import { listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 
 /** One violation of a rule. */
@@ -80,6 +81,27 @@ const opensWithComment: CodeRule = {
       : [{ line: 1, detail: 'no comment on what the file does' }],
 };
 
+// TypeScript does not look for unknown members in a literal that is spread. A misspelt optional member would compile.
+const plainLiterals: CodeRule = {
+  name: 'literals-list-their-members',
+  applies: (path) => isScript(path) && isProduction(path),
+  check: ({ path, text }) => {
+    const starts: number[] = [];
+    const visitor = new Visitor({
+      ObjectExpression({ start, properties }) {
+        const isSpread = (each: (typeof properties)[number]) =>
+          each.type === 'SpreadElement' && each.argument.type === 'ObjectExpression';
+        if (properties.length > 0 && properties.every(isSpread)) starts.push(start);
+      },
+    });
+    visitor.visit(parseSync(path, text).program);
+    return starts.map((start) => ({
+      line: text.slice(0, start).split('\n').length,
+      detail: 'write the members without a spread',
+    }));
+  },
+};
+
 // The patterns are written so that they do not match themselves.
 const skip =
   /\b(?:describe|it|test|suite|bench)(?:\.\w+)*\.(?:skip|only|todo|fails|skipIf|runIf)\b|\b(?:skip|only|todo|fails): true\b|\.skip\(/;
@@ -109,6 +131,7 @@ const rules: CodeRule[] = [
   atMostLines('files-stay-short', 250, (path) => isScript(path) && isProduction(path)),
   atMostLines('mains-stay-tiny', 50, (path) => isProduction(path) && path.endsWith('/main.ts')),
   opensWithComment,
+  plainLiterals,
   vagueName,
   refuse('exports-have-names', /^export default\b|^export \{.*\bas default\b/),
   refuse('tests-run', skip, { applies: isTest }),

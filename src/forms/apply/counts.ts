@@ -76,7 +76,9 @@ const networksPerEmail = 3;
 const kibibyte = 1_024;
 const addressOf = (response: Response) => networkOf(response.locals.forwarded.address);
 const limitOf = ({ hashes }: CountOptions, name: string, key: string, of: { most: number; amount: number }): Limit => ({
-  ...{ name, key: hashes.limit(name, key), ...of },
+  name,
+  key: hashes.limit(name, key),
+  ...of,
 });
 
 async function count(

@@ -142,7 +142,12 @@ async function check(
     const { channel, address } = to;
     const idempotencyKey = `code-attempt-${attempt}`;
     return await notifications.checkCode({
-      ...{ tenantId, subscriberId, channel, address, code, idempotencyKey },
+      tenantId,
+      subscriberId,
+      channel,
+      address,
+      code,
+      idempotencyKey,
     });
   } catch (error) {
     if (isRejection(error, 'notifications', [400, 404])) return false;

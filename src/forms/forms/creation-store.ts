@@ -32,7 +32,10 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
 }
 
 const submissionSql = entrySql({
-  ...{ event: `'${operations.submit.recorded}'`, time: '$9', role: '$26', account: '$27' },
+  event: `'${operations.submit.recorded}'`,
+  time: '$9',
+  role: '$26',
+  account: '$27',
 });
 
 // Creates the form only if the idempotency key is unused. Waits for a concurrent request with the same key.

@@ -90,8 +90,12 @@ export function operationsView(operations: Operations): z.input<typeof operation
     reconciler: {
       lastSuccess: { expire: isoOf(history?.expirySuccess), clients: isoOf(history?.clientsSuccess) },
       runs: runs.map(({ started, finished, outcome, expirySucceeded, clientsSucceeded, counts }) => ({
-        ...{ started: started.toISOString(), finished: finished.toISOString(), outcome },
-        ...{ expirySucceeded, clientsSucceeded, counts: isForAll ? counts : null },
+        started: started.toISOString(),
+        finished: finished.toISOString(),
+        outcome,
+        expirySucceeded,
+        clientsSucceeded,
+        counts: isForAll ? counts : null,
       })),
     },
     coreClients: isForAll ? (history?.conditions ?? null) : null,

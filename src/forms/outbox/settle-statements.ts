@@ -219,9 +219,7 @@ const outliving = "('subscribe', 'form-deleted', 'remove-subscriber', 'remove-fi
  */
 export function quarantineSql(rows: readonly RefusedRow[], settlement: Settlement, productVersion: string): string {
   const now = timestampSql(settlement.now);
-  const input = rows.map(({ row: { sequence, claimedUntil }, reason, detail }) => ({
-    ...{ sequence, claimed_until: claimedUntil, reason, detail },
-  }));
+  const input = rows.map(({ row, ...rest }) => ({ sequence: row.sequence, claimed_until: row.claimedUntil, ...rest }));
   const columns = 'sequence bigint, claimed_until timestamptz, reason text, detail text';
   return `
 ${planSql}

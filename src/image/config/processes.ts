@@ -110,8 +110,11 @@ export const checkedProcesses: Readonly<Record<ProcessName, CheckedProcess>> = {
         names: ['DATABASE_URL'],
         run: (values: ReconcilerConfig, { timeLimit }) =>
           checkDatabase({
-            ...{ url: values.DATABASE_URL, directory: formMigrations.directory, timeLimit },
-            ...{ owner: 'the form service', connections: runConnections },
+            url: values.DATABASE_URL,
+            directory: formMigrations.directory,
+            timeLimit,
+            owner: 'the form service',
+            connections: runConnections,
           }),
       },
       accountCheck('form-service'),

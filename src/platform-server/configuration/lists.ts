@@ -50,9 +50,8 @@ export function createLists(rows: Rows) {
     async list(scope: Scope, namespace: string, options: PageOptions<string>): Promise<Listed<StoredEntry>> {
       const values: unknown[] = [scope, namespace];
       const ofNamespace = 'c.tenant = $1 AND c.namespace = $2';
-      await requireScannable(options.criteria, values, {
-        ...{ from: `${entryTables} WHERE ${ofNamespace}`, name: 'c.name', revision: 'l', order: 'c.name' },
-      });
+      const scan = { from: `${entryTables} WHERE ${ofNamespace}`, name: 'c.name', revision: 'l', order: 'c.name' };
+      await requireScannable(options.criteria, values, scan);
       const matches = `${ofNamespace}${criteriaSql(options.criteria, values, 'c.name', 'l')}`;
       const [count] = await rows<{ total: number }>(
         `SELECT count(*)::integer AS total FROM ${entryTables} WHERE ${matches}`,
@@ -71,9 +70,8 @@ export function createLists(rows: Rows) {
     async revisions(key: ConfigurationKey, options: PageOptions<number>): Promise<Listed<Revision>> {
       const values: unknown[] = keyValues(key);
       const table = 'configuration_revisions';
-      await requireScannable(options.criteria, values, {
-        ...{ from: `${table} WHERE ${keyMatch}`, name: 'name', revision: table, order: `${table}.revision` },
-      });
+      const scan = { from: `${table} WHERE ${keyMatch}`, name: 'name', revision: table, order: `${table}.revision` };
+      await requireScannable(options.criteria, values, scan);
       const matches = `${keyMatch}${criteriaSql(options.criteria, values, 'name', 'configuration_revisions')}`;
       const [count] = await rows<{ total: number }>(
         `SELECT count(*)::integer AS total FROM configuration_revisions WHERE ${matches}`,

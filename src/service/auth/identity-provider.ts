@@ -60,7 +60,8 @@ export async function checkIssuer(config: IdentityProviderConfig): Promise<void>
   const expected = `${config.ACCESS_SERVICE_PUBLIC_URL ?? config.ACCESS_SERVICE_URL}/realms/core`;
   if (found.issuer !== expected)
     throw new WrongSetting("the identity provider's issuer differs; check ACCESS_SERVICE_PUBLIC_URL", {
-      ...{ issuer: found.issuer, expected },
+      issuer: found.issuer,
+      expected,
     });
 }
 

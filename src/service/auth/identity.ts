@@ -98,7 +98,9 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
   const clock = options.clock ?? systemClock;
   const mapped = options.tenantIssuers ?? noTenantIssuers;
   const verified = new LRUCache<string, VerifiedToken>({
-    ...{ max: 10_000, maxSize: 64 * 1_048_576, sizeCalculation: ({ bytes }) => bytes },
+    max: 10_000,
+    maxSize: 64 * 1_048_576,
+    sizeCalculation: ({ bytes }) => bytes,
   });
 
   return {

@@ -83,7 +83,11 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     if (known) return known;
     const place = tenantId === undefined ? 'core' : 'tenant';
     const document = new ClientDocument(clientEntries(revision.configuration), {
-      ...{ place, tenantId, parse: parsers[place], log, counts },
+      place,
+      tenantId,
+      parse: parsers[place],
+      log,
+      counts,
     });
     documents.set(revision, document);
     return document;

@@ -19,7 +19,9 @@ class Expiring<T extends NonNullable<unknown>> extends LRUCache<string, T> {
 
   constructor(now: () => number) {
     super({
-      ...{ ttl: 1, ttlResolution: 0, perf: { now } },
+      ttl: 1,
+      ttlResolution: 0,
+      perf: { now },
       // LRUCache warns about a cache without a limit.
       ...{ maxSize: Number.MAX_SAFE_INTEGER, sizeCalculation: () => 1 },
     });

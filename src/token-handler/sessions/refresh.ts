@@ -87,8 +87,10 @@ export class Refresher {
     if (!(await this.#options.tokens.abandon(handle, intent))) return false;
     this.#attempts.count('abandoned');
     const audit = serviceEvent({
-      ...{ action: 'session.abandoned', by: 'token-handler' },
-      ...{ tenant: session.tenantId, id: handle },
+      action: 'session.abandoned',
+      by: 'token-handler',
+      tenant: session.tenantId,
+      id: handle,
     });
     auditLog(this.#options.log).warn(
       { session: handle, audit },

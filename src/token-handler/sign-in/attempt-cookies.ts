@@ -35,7 +35,10 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
   // The prefix `__Host-` requires the path `/` (RFC 6265bis section 4.1.3.2).
   const pathOf = (signIn: SignInRequest) => (sessionCookie.startsWith('__Host-') ? '/' : attemptPath(signIn));
   const attributes = (request: Request, signIn: SignInRequest): CookieOptions => ({
-    ...{ httpOnly: true, sameSite: 'lax', secure: request.secure, path: pathOf(signIn) },
+    httpOnly: true,
+    sameSite: 'lax',
+    secure: request.secure,
+    path: pathOf(signIn),
   });
 
   /**

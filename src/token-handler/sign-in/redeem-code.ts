@@ -39,7 +39,10 @@ export async function redeemCode(
   const { state: expectedState, nonce: expectedNonce, codeVerifier: pkceCodeVerifier } = checks;
   try {
     const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
-      ...{ expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true },
+      expectedState,
+      expectedNonce,
+      pkceCodeVerifier,
+      idTokenExpected: true,
     });
     if (areTokensTooLarge(tokens)) throw new TokensTooLarge();
     // The option `idTokenExpected` makes openid-client reject responses without an ID token.
