@@ -10,7 +10,7 @@ import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
 import type { Action, FormRole } from './catalogue.ts';
-import type { Form } from './form.ts';
+import { type Form, parseIfMatch } from './form.ts';
 import { decide, intakeRole, needsDefinition, refuseDeleted } from './policy.ts';
 import { formParams } from './schema.ts';
 import type { FormKey, FormStore } from './store.ts';
@@ -134,18 +134,4 @@ export function revisionsOf(request: { get(name: 'if-match'): string | undefined
 /** The Problem for a request whose If-Match excludes the present revision. */
 export function stale(): Problem {
   return new Problem('stale', 'The form data has changed since it was read.');
-}
-
-/**
- * Returns the revisions that an If-Match header allows: undefined for any revision (no header, or `*`), null for an
- * invalid header. Weak tags and tags of other services match no revision (RFC 9110 section 13.1.1).
- */
-export function parseIfMatch(header: string | undefined): string[] | undefined | null {
-  const text = header?.trim();
-  if (text === undefined || text === '*') return undefined;
-  if (!/^(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*$/.test(text)) return null;
-  // A tag with leading zeros is another tag, although Postgres would read it as the same number.
-  return [...text.matchAll(/(W\/)?"([1-9]\d{0,17})"/g)].flatMap(([, weak, revision]) =>
-    weak || !revision ? [] : [revision],
-  );
 }

@@ -1,8 +1,7 @@
 // Tests masked addresses, entity tags, and the channel to which codes are sent.
 import { describe, expect, it } from 'vitest';
 import { cpuOf } from '../../../test/support/stopwatch.ts';
-import { parseIfMatch } from './access.ts';
-import { codeChannel, maskAddress, normaliseApplicant } from './form.ts';
+import { codeChannel, maskAddress, normaliseApplicant, parseIfMatch } from './form.ts';
 
 const email = (address: string) => ({ channel: 'email' as const, address });
 const sms = (address: string) => ({ channel: 'sms' as const, address });

@@ -172,3 +172,17 @@ export function formView(form: Form, { administrator, dates }: ViewOptions) {
 export function entityTag(revision: string): string {
   return `"${revision}"`;
 }
+
+/**
+ * Returns the revisions that an If-Match header allows: undefined for any revision (no header, or `*`), null for an
+ * invalid header. Weak tags and tags of other services match no revision (RFC 9110 section 13.1.1).
+ */
+export function parseIfMatch(header: string | undefined): string[] | undefined | null {
+  const text = header?.trim();
+  if (text === undefined || text === '*') return undefined;
+  if (!/^(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*$/.test(text)) return null;
+  // A tag with leading zeros is another tag, although Postgres would read it as the same number.
+  return [...text.matchAll(/(W\/)?"([1-9]\d{0,17})"/g)].flatMap(([, weak, revision]) =>
+    weak || !revision ? [] : [revision],
+  );
+}
