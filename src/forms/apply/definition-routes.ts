@@ -4,16 +4,9 @@ import { LRUCache } from 'lru-cache';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { sendShared, tenantOf } from '../../service/http/request-context.ts';
+import { languages } from '../forms/form.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
-import {
-  base,
-  definitionParams,
-  definitionResponse,
-  entriesResponse,
-  failures,
-  languages,
-  registerParams,
-} from './schema.ts';
+import { base, definitionParams, definitionResponse, entriesResponse, failures, registerParams } from './schema.ts';
 
 export function applyDefinitionRoute({ guards, api, cookies, files, urnPrefix }: ApplyRoutesOptions): Route {
   const bodyOf = createDefinitionBodies();

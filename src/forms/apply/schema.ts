@@ -1,8 +1,7 @@
 // The schemas of the intake application's requests and responses.
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
-
-export const languages = ['en', 'fr'] as const;
+import { languages } from '../forms/form.ts';
 
 export const base = '/apply/api/tenants/:tenant';
 export const formPath = `${base}/forms/:formId`;
