@@ -3,9 +3,14 @@ import { z } from 'zod';
 import { directoryCheck, platformVariables } from '../src/platform/directory-variables.ts';
 import { platformFields } from '../src/platform/platform-fields.ts';
 import { clientUrlRules } from '../src/service/clients/client-url-rules.ts';
-import { flag, httpUrl, integer, type ProcessSettings } from '../src/service/operations/config.ts';
+import { httpUrl, integer, type ProcessSettings } from '../src/service/operations/config.ts';
 import { isoDuration } from '../src/service/operations/duration.ts';
-import { accessFields, databaseFields, processFields } from '../src/service/operations/process-fields.ts';
+import {
+  accessFields,
+  databaseFields,
+  processFields,
+  redirectUriFields,
+} from '../src/service/operations/process-fields.ts';
 import { orderRule, withRules } from '../src/service/operations/settings-rules.ts';
 import { tracingFields, tracingRules } from '../src/service/tracing/tracing-fields.ts';
 
@@ -67,12 +72,7 @@ const fields = z.object({
     .describe(
       'Public URL of the site that serves the console and the token handler; if set, the reconciler keeps the core client formgate-console up to date',
     ),
-  ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe(
-    'Allows http redirect URIs for every host, not only for localhost, 127.0.0.1 and [::1]',
-  ),
-  ALLOW_WILDCARD_REDIRECT_PATHS: flag(false).describe(
-    'Allows redirect URIs whose path ends in /*, which the identity provider takes for every path below; every page of these paths can then receive authorization codes',
-  ),
+  ...redirectUriFields,
 });
 
 const rules = [...tracingRules, orderRule('WARN_BEFORE', 'LOCK_AFTER'), ...clientUrlRules];

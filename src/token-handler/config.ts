@@ -5,9 +5,15 @@ import { platformFields } from '../platform/platform-fields.ts';
 import { clientUrlRules } from '../service/clients/client-url-rules.ts';
 import { systemClock } from '../service/clock.ts';
 import { keyRingSetting } from '../service/keys/key-ring.ts';
-import { csv, flag, httpUrl, integer, type ProcessSettings } from '../service/operations/config.ts';
+import { csv, httpUrl, integer, type ProcessSettings } from '../service/operations/config.ts';
 import { isoDuration } from '../service/operations/duration.ts';
-import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
+import {
+  accessFields,
+  databaseFields,
+  processFields,
+  processRules,
+  redirectUriFields,
+} from '../service/operations/process-fields.ts';
 import { isSet, limitRule, orderRule, type SettingsRule, withRules } from '../service/operations/settings-rules.ts';
 import { redisFields, redisRules } from '../service/redis/redis-fields.ts';
 import { tracingFields } from '../service/tracing/tracing-fields.ts';
@@ -36,12 +42,7 @@ const clientFields = {
     .describe(
       'Public URL of the site that serves the console and the token handler; if set, the process writes the core client formgate-console at startup',
     ),
-  ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe(
-    'Allows http redirect URIs for every host, not only for localhost, 127.0.0.1 and [::1]',
-  ),
-  ALLOW_WILDCARD_REDIRECT_PATHS: flag(false).describe(
-    'Allows redirect URIs whose path ends in /*, which the identity provider takes for every path below; every page of these paths can then receive authorization codes',
-  ),
+  ...redirectUriFields,
 };
 
 // Settings of sign-in and sessions.

@@ -1,9 +1,9 @@
-// Defines the settings that all processes share. Each process adds the settings that only it needs.
+// Defines the settings that several processes share. Each process adds the settings that only it needs.
 import { z } from 'zod';
 import { type TenantIssuers, tenantIssuersSetting } from '../auth/tenant-issuers.ts';
 import { parseTrustedProxies } from '../http/client-address.ts';
 import { tracingRules } from '../tracing/tracing-fields.ts';
-import { csv, httpUrl, integer, isReadableUrl } from './config.ts';
+import { csv, flag, httpUrl, integer, isReadableUrl } from './config.ts';
 import { isoDuration } from './duration.ts';
 import { orderRule, type SettingsRule } from './settings-rules.ts';
 
@@ -131,5 +131,15 @@ export const databaseFields = {
     .describe('URL of the database: Postgres 15 or newer, directly or through PgBouncer in transaction pooling mode'),
   DATABASE_POOL_SIZE: integer(10, { min: 1, max: 200 }).describe(
     'Postgres connections that requests to this process share',
+  ),
+};
+
+/** The settings of the processes that write or register clients. */
+export const redirectUriFields = {
+  ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe(
+    'Allows http redirect URIs for every host, not only for localhost, 127.0.0.1 and [::1]',
+  ),
+  ALLOW_WILDCARD_REDIRECT_PATHS: flag(false).describe(
+    'Allows redirect URIs whose path ends in /*, which the identity provider takes for every path below; every page of these paths can then receive authorization codes',
   ),
 };
