@@ -7,6 +7,7 @@ import type { Clock } from '../../service/clock.ts';
 import { invalidRequest } from '../../service/http/problem.ts';
 import type { KeyRing } from '../../service/keys/key-ring.ts';
 import { retryUntilDone } from '../../service/retry.ts';
+import { callbackEnding } from '../clients/client-path.ts';
 import type { Marks } from '../sessions/store.ts';
 import type { StartedSignIn } from './sign-in.ts';
 
@@ -161,16 +162,14 @@ export function attemptId(state: string): string {
 
 export const attemptIdPattern = /^[\w-]{16}$/;
 
-const endingOf = (clientId: string) => `clients/${encodeURIComponent(clientId)}/callback`;
-
 /** Replaces the usual ending of a callbackUrl with a backslash, which no callbackUrl contains. */
 function shorten(callbackUrl: string, clientId: string): string {
-  const ending = endingOf(clientId);
+  const ending = callbackEnding(clientId);
   return callbackUrl.endsWith(ending) ? `${callbackUrl.slice(0, -ending.length)}\\` : callbackUrl;
 }
 
 function lengthen(callback: string, clientId: string): string {
-  return callback.endsWith('\\') ? `${callback.slice(0, -1)}${endingOf(clientId)}` : callback;
+  return callback.endsWith('\\') ? `${callback.slice(0, -1)}${callbackEnding(clientId)}` : callback;
 }
 
 const contextOf = (id: string) => `attempt ${id}`;

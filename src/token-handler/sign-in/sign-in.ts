@@ -1,5 +1,6 @@
 // Defines what a sign-in is, and checks its addresses. A landing address from a request never leads to another origin.
 // Pure functions only.
+import { callbackEnding } from '../clients/client-path.ts';
 
 /** Parameters of the authorization request that a frontend may set (OpenID Connect Core 1.0, section 3.1.2.1). */
 export interface AskedParameters {
@@ -39,8 +40,8 @@ export function addressProblem(text: string): string | undefined {
 export function callbackUrlProblem(text: string, clientId: string): string | undefined {
   const problem = addressProblem(text);
   if (problem !== undefined) return problem;
-  const ending = ['clients', encodeURIComponent(clientId), 'callback'].join('/');
-  return pathOf(text).endsWith(`/${ending}`) ? undefined : `must end in /${ending}`;
+  const ending = `/${callbackEnding(clientId)}`;
+  return pathOf(text).endsWith(ending) ? undefined : `must end in ${ending}`;
 }
 
 /**
