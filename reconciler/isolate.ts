@@ -73,6 +73,7 @@ async function causeOf(
  */
 async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   const before = await take(scan, options, true);
+  // The scan has the limit 1, so the position after the batch is its form.
   const formId = before.next?.after?.id;
   if (formId === undefined) return { ...before, quarantined: 0 };
   try {

@@ -23,16 +23,16 @@ interface Walk {
   /** SQL with the types of the statement's additional array parameters. */
   more: string;
   /** The names of the additional parameters, which become columns of the CTE `page`. */
-  names: string;
+  names: readonly string[];
 }
 
 export const sinceOf = (status: ExpiringStatus) => statuses[status].expiry.since;
 
 const pageOf = ({ status, more, names }: Walk) => `
 page AS MATERIALIZED (
-  SELECT w.id, w.at, p.position, p.before${names.replaceAll(/\w+/g, (name) => `p.${name}`)}
+  SELECT w.id, w.at, p.position, ${['before', ...names].map((name) => `p.${name}`).join(', ')}
   FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::uuid[], $5::timestamptz[]${more})
-    WITH ORDINALITY AS p (tenant_id, definition_id, after_at, after_id, before${names}, position)
+    WITH ORDINALITY AS p (tenant_id, definition_id, after_at, after_id, ${['before', ...names].join(', ')}, position)
   CROSS JOIN LATERAL (
     SELECT f.id, f.${sinceOf(status)} AS at FROM forms f
     WHERE f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id AND f.status = '${status}' AND NOT f.held
@@ -98,7 +98,7 @@ const bare: Outbox = {
 const recorded = (stage: keyof typeof expiryEvents) =>
   appendSql({ event: `'${expiryEvents[stage]}'`, time: '$7', role: `'${systemRole}'` }, 'f');
 
-const lockPage = pageOf({ status: 'Draft', more: ', $8::timestamptz[]', names: ', delete_on' });
+const lockPage = pageOf({ status: 'Draft', more: ', $8::timestamptz[]', names: ['delete_on'] });
 
 /** The largest bigint. If a form has this revision, a lock does not increase it, because adding 1 would fail. */
 const lastRevision = '9223372036854775807';
@@ -131,6 +131,7 @@ export const lockSql = lockStatement(full);
 /** Like {@link lockSql}, but locks only the form $9, and returns its outbox row instead of writing it. */
 export const bareLockSql = lockStatement(bare);
 
+// The statements of a dry run have the same parameters. If one does not use $7, the condition gives it a type.
 export const lockLookSql = `
 WITH ${lockPage}
 ${answer(`(
@@ -139,7 +140,7 @@ ${answer(`(
 const warnPage = pageOf({
   status: 'Draft',
   more: ', $8::timestamptz[], $9::float8[], $10::float8[]',
-  names: ', not_before, lock_after, delete_after',
+  names: ['not_before', 'lock_after', 'delete_after'],
 });
 // A warning counts only if it was sent within the present warning period. Otherwise, if the retention was extended
 // after a warning, the draft would be locked on a date that no warning named. The SQL compares intervals, because a sum
@@ -175,7 +176,7 @@ ${answer(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
   WHERE ${unwarned} AND ${isFree('warn', 'f.id')}) AS warned`)}`;
 
 // `notified` is false while the notice of the current lock is quarantined: the latest row may be from an earlier lock.
-const deletePage = `${pageOf({ status: 'Locked', more: ', $8::timestamptz[]', names: ', anyhow_before' })}, gate AS MATERIALIZED (
+const deletePage = `${pageOf({ status: 'Locked', more: ', $8::timestamptz[]', names: ['anyhow_before'] })}, gate AS MATERIALIZED (
   SELECT page.*, page.at < page.anyhow_before AS anyhow, coalesce((
     SELECT o.accepted IS NOT NULL FROM outbox o
     WHERE o.form_id = page.id AND o.kind = 'form-locked' ORDER BY o.sequence DESC LIMIT 1), false)

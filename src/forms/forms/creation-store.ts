@@ -38,7 +38,11 @@ const submissionSql = entrySql({
   account: '$27',
 });
 
-// Creates the form only if the idempotency key is unused. Waits for a concurrent request with the same key.
+// Creates the form only if the idempotency key is unused. Waits for a concurrent request with the same key. $1 to $9:
+// recordSql. $10: definition. $11, $12: the creator's issuer, and the creator. $13: anonymousApplicant. $14: applicant.
+// $15: onePerApplicant. $16: records up to this time have expired. $17: noticeHashes. $18: status. $19, $20: data,
+// files. $21: addressHashes. $22, $23: trace, request id. $24: forAnother. $25: isBudgeted. $26, $27: role and account
+// of `by`.
 const createSql = `
 WITH existing AS (
   SELECT FROM forms

@@ -78,6 +78,8 @@ export function recordValues(record: IdempotencyRecord | undefined, { tenantId, 
   return [tenantId, issuer, subject, route, keyHash, bodyHash, formId, response, now];
 }
 
+// $1 to $9: recordSql. $10: actor. $11, $12: status before and after. $13: kind of the event. $14: date to set. $15:
+// the required revision. $16 to $18: the history's event, role and account. $19, $20: trace, request id. $21: budgets.
 const moveSql = `
 WITH form AS (
   UPDATE forms SET status = $12, revision = revision + 1,
