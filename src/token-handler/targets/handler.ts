@@ -15,7 +15,7 @@ import type { Target } from '../clients/client.ts';
 import { Rejection } from '../rejection.ts';
 import { sessionOf } from '../sessions/guards.ts';
 import type { Session } from '../sessions/session.ts';
-import { isHarmless, parseTargetAddress, pathPrefixOf, type TargetAddress, upstreamPath } from './path.ts';
+import { isHarmless, parseTargetAddress, type TargetAddress, upstreamPath } from './path.ts';
 import type { Forward } from './proxy-options.ts';
 import { failedOutcome, outcomeOf } from './proxy-outcome.ts';
 import type { OutcomeCounters } from './proxy-outcome-metrics.ts';
@@ -124,7 +124,7 @@ function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void
 
 /** Returns the target's address in the request line. Throws Problem `invalid-path` if it does not name a target. */
 export function addressOf({ url = '' }: Pick<IncomingMessage, 'url'>): TargetAddress {
-  const address = parseTargetAddress(url, pathPrefixOf(url));
+  const address = parseTargetAddress(url);
   if (!address) throw invalidPath();
   return address;
 }

@@ -7,14 +7,13 @@ import {
   isHarmless,
   isTargetRequest,
   parseTargetAddress,
-  pathPrefixOf,
   targetPatternOf,
   upstreamPath,
 } from './path.ts';
 
 const prefix = '/token-handler/v1/targets/';
 const relayed = (url: string, base = '/form/v1') => {
-  const address = parseTargetAddress(url, prefix);
+  const address = parseTargetAddress(url);
   return address && upstreamPath(base, address);
 };
 
@@ -173,7 +172,7 @@ describe('the target id', () => {
   it('is decoded, while the path and the query after it stay as the client wrote them', () => {
     const ids = { 'my%20target_1': 'my target_1', 'form%2Dservice': 'form-service', A1: 'A1', '': '' };
     for (const [written, targetId] of Object.entries(ids))
-      expect(parseTargetAddress(`${prefix}${written}/a%20b?c`, prefix)).toEqual({
+      expect(parseTargetAddress(`${prefix}${written}/a%20b?c`)).toEqual({
         targetId,
         path: '/a%20b',
         query: '?c',
@@ -182,7 +181,7 @@ describe('the target id', () => {
 
   it('is rejected if it is a dot segment or contains a separator', () => {
     for (const id of ['..', '.', '%2e%2e', 'a%2fb', 'a%5cb', '%252e%252e', 'a%00', '%c0%ae', '%', '..;x', 'a\\b'])
-      expect(parseTargetAddress(`${prefix}${id}/x`, prefix)).toBeUndefined();
+      expect(parseTargetAddress(`${prefix}${id}/x`)).toBeUndefined();
   });
 
   it('is not read from a URL in absolute form or from another path', () => {
@@ -193,7 +192,7 @@ describe('the target id', () => {
       '/token-handler/v1/./targets/forms/x',
       '/token-handler/V1/targets/forms/x',
     ])
-      expect(parseTargetAddress(url, prefix)).toBeUndefined();
+      expect(parseTargetAddress(url)).toBeUndefined();
   });
 });
 
@@ -210,7 +209,7 @@ describe('the address of a target', () => {
     const request = url === undefined ? {} : { url };
     expect(isTargetRequest(request)).toBe(expected);
     expect(isForTargets(request)).toBe(expected);
-    expect(pathPrefixOf(url ?? '')).toBe(prefixOf);
+    expect(parseTargetAddress(url ?? '')?.targetId).toBe(expected ? 'forms' : undefined);
     expect(targetPatternOf(request)).toBe(`${prefixOf}:targetId/*path`);
   });
 

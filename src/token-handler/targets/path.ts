@@ -22,11 +22,6 @@ export function isForTargets({ url = '' }: Pick<IncomingMessage, 'url'>): boolea
   return isTargetRequest({ url: url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '') });
 }
 
-/** Returns the part of a target's address that precedes the target's id. */
-export function pathPrefixOf(url: string): string {
-  return url.startsWith(unversionedPath) ? unversionedPath : versionedPath;
-}
-
 /** Returns the route pattern of a request for a target, for logs and metrics. */
 export function targetPatternOf({ url = '' }: Pick<IncomingMessage, 'url'>): string {
   return url.startsWith(unversionedPath) ? unversionedPath + pattern : targetPattern;
@@ -41,8 +36,9 @@ export interface TargetAddress {
   query: string;
 }
 
-/** Returns undefined if `url` does not name a target. `prefix` is the part of `url` before the target's id. */
-export function parseTargetAddress(url: string, prefix: string): TargetAddress | undefined {
+/** Returns undefined if `url` does not name a target. */
+export function parseTargetAddress(url: string): TargetAddress | undefined {
+  const prefix = url.startsWith(unversionedPath) ? unversionedPath : versionedPath;
   // Rejects a URL in absolute form (RFC 9112 section 3.2.2), because its host may differ from the Host header.
   if (!url.startsWith(prefix)) return undefined;
   const mark = url.indexOf('?', prefix.length);

@@ -35,16 +35,8 @@ export function createProxyOutcomes({ registry, namesTargets }: ProxyOutcomesOpt
     counter.inc(0);
     return counter;
   };
-  const bind = (target: string): OutcomeCounters => ({
-    succeeded: create('succeeded', target),
-    'client-error': create('client-error', target),
-    'server-error': create('server-error', target),
-    unreachable: create('unreachable', target),
-    timeout: create('timeout', target),
-    refused: create('refused', target),
-    failed: create('failed', target),
-    aborted: create('aborted', target),
-  });
+  const bind = (target: string) =>
+    Object.fromEntries(proxyOutcomes.map((outcome) => [outcome, create(outcome, target)])) as OutcomeCounters;
   const ofNoTarget = bind('');
   if (!namesTargets) return { ofNoTarget, of: () => ofNoTarget };
   const ofOthers = bind('other');

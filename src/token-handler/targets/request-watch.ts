@@ -17,6 +17,7 @@ export class RequestWatch {
   readonly #isStream: boolean;
   readonly #isUpgrade: boolean;
   readonly #watched: Watched;
+  readonly #ended = () => this.#watched.onSessionEnd();
   #endSession: (() => void) | undefined;
   #endUpload: (() => void) | undefined;
   #endDownload: (() => void) | undefined;
@@ -33,17 +34,17 @@ export class RequestWatch {
   openStream(): void {
     this.#endSession?.();
     const kind = this.#isUpgrade ? 'websocket' : 'event-stream';
-    this.#endSession = this.#options.streams.open(this.#session, kind, this.#ended());
+    this.#endSession = this.#options.streams.open(this.#session, kind, this.#ended);
   }
 
   /** Watches the session of a request that may last long. Costs little if the request ends soon. */
   session(): void {
-    this.#endSession ??= this.#options.streams.watch(this.#session, this.#ended());
+    this.#endSession ??= this.#options.streams.watch(this.#session, this.#ended);
   }
 
   /** Watches the session of a request that has already lasted long. */
   sessionAtOnce(): void {
-    this.#endSession ??= this.#session.onEnd(this.#ended());
+    this.#endSession ??= this.#session.onEnd(this.#ended);
   }
 
   upload(body: RequestBody): void {
@@ -60,10 +61,6 @@ export class RequestWatch {
     this.#endSession?.();
     this.#endUpload?.();
     this.#endDownload?.();
-  }
-
-  #ended(): () => void {
-    return () => this.#watched.onSessionEnd();
   }
 }
 
