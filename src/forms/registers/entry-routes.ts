@@ -45,10 +45,33 @@ export function entryRoutes(options: RegisterRoutesOptions): Route[] {
   return [...putRoutes(options), ...deleteRoutes(options), importRoute(options)];
 }
 
+type Shared = Pick<Route, 'method' | 'summary' | 'description' | 'guards' | 'body' | 'answers'>;
+type Act = (address: Address, response: Response, body: unknown) => Promise<void>;
+
+function atBothAddresses(shared: Shared, act: Act): Route[] {
+  return [
+    route({
+      ...shared,
+      audit: 'register.change',
+      path: inPath,
+      params: entryParams,
+      query: keyQuery,
+      handle: ({ params, query, body }, _request, response) => act({ ...params, ...query }, response, body),
+    }),
+    route({
+      ...shared,
+      audit: 'register.change',
+      path: inQuery,
+      params: nameParams,
+      query: addressQuery,
+      handle: ({ params, query, body }, _request, response) => act({ ...params, ...query }, response, body),
+    }),
+  ];
+}
+
 function putRoutes({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route[] {
   const shared = {
     method: 'put' as const,
-    audit: 'register.change' as const,
     summary: 'Add or replace one entry',
     description:
       'A new entry is added at the end, and must have the key of the URL. An entry that exists is replaced in its place, ' +
@@ -64,33 +87,17 @@ function putRoutes({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions):
       503: busy,
     },
   };
-  const put = async ({ name, key, keyField }: Address, body: unknown, response: Response) => {
+  const put = async ({ name, key, keyField }: Address, response: Response, body: unknown) => {
     const edit = (entries: readonly unknown[]) => putEntry(entries, key, body, keyField);
     const { added } = await edits.edit(name, callContextOf(response), edit);
     response.status(added ? 201 : 200).json(body);
   };
-  return [
-    route({
-      ...shared,
-      path: inPath,
-      params: entryParams,
-      query: keyQuery,
-      handle: ({ params, query, body }, _request, response) => put({ ...params, ...query }, body, response),
-    }),
-    route({
-      ...shared,
-      path: inQuery,
-      params: nameParams,
-      query: addressQuery,
-      handle: ({ params, query, body }, _request, response) => put({ ...params, ...query }, body, response),
-    }),
-  ];
+  return atBothAddresses(shared, put);
 }
 
 function deleteRoutes({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route[] {
   const shared = {
     method: 'delete' as const,
-    audit: 'register.change' as const,
     summary: 'Delete one entry',
     description: 'Form data that has the value is unchanged.',
     guards: [bearer, mayManage, tenant],
@@ -107,22 +114,7 @@ function deleteRoutes({ bearer, mayManage, tenant, edits }: RegisterRoutesOption
     await edits.edit(name, callContextOf(response), edit);
     response.status(204).end();
   };
-  return [
-    route({
-      ...shared,
-      path: inPath,
-      params: entryParams,
-      query: keyQuery,
-      handle: ({ params, query }, _request, response) => remove({ ...params, ...query }, response),
-    }),
-    route({
-      ...shared,
-      path: inQuery,
-      params: nameParams,
-      query: addressQuery,
-      handle: ({ params, query }, _request, response) => remove({ ...params, ...query }, response),
-    }),
-  ];
+  return atBothAddresses(shared, remove);
 }
 
 function importRoute({ bearer, mayManage, tenant, edits, store }: RegisterRoutesOptions): Route {

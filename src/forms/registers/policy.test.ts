@@ -11,7 +11,7 @@ import { createRateLimits, type RateLimits } from '../../service/limits/rate-lim
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createUrns } from '../../service/urn.ts';
 import { createRegisterGuards, isManager, type RegisterGuards, refuseRead, varyByCaller } from './policy.ts';
-import { createRegisterStore } from './store.ts';
+import { askConfiguration } from './store.ts';
 
 const urns = createUrns('urn:example');
 const demo: Tenant = { id: urns.tenant('demo'), name: 'Demo', realm: 'demo' };
@@ -145,8 +145,9 @@ describe('a closed register', () => {
 it.each(['directory', 'identity-provider'] as const)(
   'a call that the %s rejected is not the fault of the client',
   async (service) => {
-    const { asked } = createRegisterStore({} as never);
     const rejection = new PlatformError(service, 'rejected', { upstreamStatus: 400 });
-    await expect(asked(() => Promise.reject(rejection))).rejects.toMatchObject({ slug: 'dependency-failed' });
+    await expect(askConfiguration(() => Promise.reject(rejection))).rejects.toMatchObject({
+      slug: 'dependency-failed',
+    });
   },
 );

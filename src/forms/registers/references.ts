@@ -7,7 +7,7 @@ import { createSearchQueue } from '../../service/limits/search-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
 import { listDefinitions } from '../definitions/list.ts';
-import type { CallContext, RegisterStore } from './store.ts';
+import { askConfiguration, type CallContext, type RegisterStore } from './store.ts';
 
 export interface Reference {
   definitionId: string;
@@ -28,7 +28,7 @@ export type RegisterReferences = ReturnType<typeof createRegisterReferences>;
 
 export interface ReferenceOptions {
   configuration: Pick<Configuration, 'read' | 'list'>;
-  store: Pick<RegisterStore, 'existing' | 'asked'>;
+  store: Pick<RegisterStore, 'existing'>;
   urns: Pick<Urns, 'register'>;
   metrics: Pick<Metrics, 'queueRefusals'>;
 }
@@ -51,7 +51,7 @@ export function createRegisterReferences({ configuration, store, urns, metrics }
   /** Returns the references to registers whose names `matches` accepts. */
   async function search(context: CallContext, matches: (name: string) => boolean): Promise<References> {
     return queue.run({ tenant: context.tenantId, member: '' }, () =>
-      store.asked(async () => {
+      askConfiguration(async () => {
         const results: Reference[] = [];
         let characters = 0;
         const isReference = (text: string) => text.startsWith(prefix) && matches(text.slice(prefix.length));

@@ -45,7 +45,7 @@ const home = ['platform', 'configuration-service'] as const;
 const requestMs = 45_000;
 
 export function createRegisterStore(configuration: Configuration, { longestRead = requestMs } = {}) {
-  return { asked, ...createReads(configuration, longestRead), ...createWrites(configuration) };
+  return { ...createReads(configuration, longestRead), ...createWrites(configuration) };
 }
 
 function createReads(configuration: Configuration, longestRead: number) {
@@ -61,18 +61,18 @@ function createReads(configuration: Configuration, longestRead: number) {
 
   return {
     read: (name: string, context: CallContext): Promise<Parts> =>
-      asked(async () => {
+      askConfiguration(async () => {
         const reads = [readDefinitions(context), configuration.read(registerNamespace, name, context)] as const;
         const [document, revisions] = await Promise.all(reads);
         return { definition: definitionIn(document, name), ...revisions };
       }),
 
     list: (context: CallContext, options: ListOptions): Promise<RegisterPage> =>
-      asked(() => list(context, options, timeLimit())),
+      askConfiguration(() => list(context, options, timeLimit())),
 
     /** Returns the given names whose registers have both parts: a definition and entries. */
     existing: (names: Iterable<string>, context: CallContext): Promise<Set<string>> =>
-      asked(async () => {
+      askConfiguration(async () => {
         const wait = timeLimit();
         const defined = definitionsIn(await wait(readDefinitions(context)));
         const found = new Set<string>();
@@ -87,11 +87,11 @@ function createReads(configuration: Configuration, longestRead: number) {
       }),
 
     revisions: (name: string, context: CallContext, page: { top: number; after?: string | undefined }) =>
-      asked(() => configuration.revisions(registerNamespace, name, { ...context, ...page })),
+      askConfiguration(() => configuration.revisions(registerNamespace, name, { ...context, ...page })),
 
     /** Returns the entries of a revision. Undefined if the revision does not exist or is not a list. */
     revision: (name: string, revision: number, context: CallContext): Promise<readonly unknown[] | undefined> =>
-      asked(async () => {
+      askConfiguration(async () => {
         const content = await configuration.revision(registerNamespace, name, revision, context);
         return Array.isArray(content) ? content : undefined;
       }),
@@ -101,7 +101,7 @@ function createReads(configuration: Configuration, longestRead: number) {
      * reads. The definition is at most 5 minutes old. Does not read the entries of a closed register.
      */
     readOpen: (name: string, context: CallContext): Promise<readonly unknown[] | undefined> =>
-      asked(async () => {
+      askConfiguration(async () => {
         const document = await configuration.latest(...home, context, { permission: true });
         const definition = definitionIn(document?.configuration, name);
         if (!definition?.hasArraySchema || !definition.anonymousRead) return undefined;
@@ -113,19 +113,21 @@ function createReads(configuration: Configuration, longestRead: number) {
 function createWrites(configuration: Configuration) {
   // The call is idempotent, because the service merges objects by their members, one level deep.
   const updateDefinition = (name: string, definition: Record<string, unknown>, context: CallContext) =>
-    asked(() => configuration.update(...home, { [definitionKey(name)]: definition }, { ...context, idempotent: true }));
+    askConfiguration(() =>
+      configuration.update(...home, { [definitionKey(name)]: definition }, { ...context, idempotent: true }),
+    );
 
   return {
     /** Replaces the entries of the latest revision. The operation UPDATE would append them. */
     writeEntries: (name: string, entries: readonly unknown[], context: CallContext): Promise<Revision> =>
-      asked(() => configuration.replace(registerNamespace, name, entries, context)),
+      askConfiguration(() => configuration.replace(registerNamespace, name, entries, context)),
 
     /** Copies the latest revision. Later changes go to the copy. */
     createRevision: (name: string, context: CallContext): Promise<Revision> =>
-      asked(() => configuration.createRevision(registerNamespace, name, context)),
+      askConfiguration(() => configuration.createRevision(registerNamespace, name, context)),
 
     pin: (name: string, revision: number, context: CallContext) =>
-      asked(() => configuration.setActiveRevision(registerNamespace, name, revision, context)),
+      askConfiguration(() => configuration.setActiveRevision(registerNamespace, name, revision, context)),
 
     /**
      * Writes the definition of a register that has no definition. If a definition existed, the configuration service
@@ -142,11 +144,11 @@ function createWrites(configuration: Configuration) {
       updateDefinition(name, { description }, context),
 
     removeDefinition: (name: string, context: CallContext) =>
-      asked(() => configuration.deleteProperty(...home, definitionKey(name), context)),
+      askConfiguration(() => configuration.deleteProperty(...home, definitionKey(name), context)),
 
     /** Removes the entries with all revisions and the pin. */
     removeEntries: (name: string, context: CallContext) =>
-      asked(() => configuration.remove(registerNamespace, name, context)),
+      askConfiguration(() => configuration.remove(registerNamespace, name, context)),
   };
 }
 
@@ -157,7 +159,7 @@ function createWrites(configuration: Configuration) {
 const rejections = [400, 409, 413, 422];
 
 /** Runs calls to the configuration service, and converts their failures into the Problems of this API. */
-async function asked<T>(calls: () => Promise<T>): Promise<T> {
+export async function askConfiguration<T>(calls: () => Promise<T>): Promise<T> {
   try {
     return await calls();
   } catch (error) {
