@@ -2,9 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Tenant } from '../../src/service/auth/identity.ts';
 import { mostShadowedTenants } from './checks.ts';
-import { conditionOf } from './condition.ts';
 import type { Verdict } from './plan.ts';
-import type { Condition, CoreClientStatus } from './resource.ts';
+import { type Condition, type CoreClientStatus, conditionOf } from './resource.ts';
 import { type Checks, cutToBytes, eventsOf, nextStatus } from './status.ts';
 import type { UpstreamState } from './upstreams.ts';
 

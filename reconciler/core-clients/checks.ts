@@ -1,8 +1,7 @@
 // Computes the conditions Shadows and TargetsResolved of a resource. All functions are pure. If a check cannot be
 // completed, its last result stays, so that an outage does not change a thousand statuses or hide a finding.
-import { conditionOf } from './condition.ts';
 import type { Verdict } from './plan.ts';
-import type { Condition } from './resource.ts';
+import { type Condition, conditionOf } from './resource.ts';
 import type { Shadows } from './shadows.ts';
 import type { UpstreamState } from './upstreams.ts';
 

@@ -62,12 +62,12 @@ export function countConditions(reports: readonly Report[]): Record<string, numb
 /** Sends the reports. If `renewLease` rejects, rejects with the same reason. */
 export async function sendReports(reports: readonly Report[], options: ReportOptions): Promise<SentReports> {
   const sent: SentReports = { statuses: 0, events: 0, failures: [] };
-  const state = { statusFailed: false, eventFailed: false };
+  const failed = { status: false, event: false };
   const waiting = reports.filter(({ differs, verdict }) => differs || verdict.change === 'repaired');
 
-  async function attempt(kind: keyof typeof state, report: Report, work: () => Promise<unknown>): Promise<boolean> {
+  async function attempt(kind: keyof typeof failed, report: Report, work: () => Promise<unknown>): Promise<boolean> {
     const what = statusOf(report);
-    if (state[kind] || (kind === 'statusFailed' && options.refusals.isKnown(what))) return false;
+    if (failed[kind] || (kind === 'status' && options.refusals.isKnown(what))) return false;
     await options.renewLease();
     try {
       await work();
@@ -75,15 +75,15 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
     } catch (error) {
       if (!(error instanceof ClusterError)) throw error;
       if (error.kind === 'refused') {
-        if (kind === 'statusFailed') options.refusals.add({ ...what, detail: 'kubernetes refused' });
+        if (kind === 'status') options.refusals.add({ ...what, detail: 'kubernetes refused' });
         else options.log.warn({ resource: report.verdict.resource.name }, error.message);
         return false;
       }
-      if (!state[kind]) {
+      if (!failed[kind]) {
         sent.failures.push(error.message);
         options.log.error({ kind: error.kind }, error.message);
       }
-      state[kind] = true;
+      failed[kind] = true;
       return false;
     }
   }
@@ -94,7 +94,7 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
     const { resource } = verdict;
     let isOutdated = false;
     if (differs) {
-      const isDone = await attempt('statusFailed', report, async () => {
+      const isDone = await attempt('status', report, async () => {
         isOutdated = (await cluster.applyStatus(resource, status)) === 'outdated';
       });
       // An outdated resource no longer exists or has changed. The next sync reports its state.
@@ -102,11 +102,11 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
       sent.statuses += 1;
     }
     for (const event of eventsOf(verdict, status))
-      if (await attempt('eventFailed', report, () => cluster.createEvent(resource, event, clock()))) sent.events += 1;
+      if (await attempt('event', report, () => cluster.createEvent(resource, event, clock()))) sent.events += 1;
   }
 
   const worker = async () => {
-    const isOver = () => state.statusFailed || options.signal?.aborted;
+    const isOver = () => failed.status || options.signal?.aborted;
     for (let report = waiting.shift(); report && !isOver(); report = waiting.shift()) await send(report);
   };
   await allOf(Array.from({ length: parallel }, worker));

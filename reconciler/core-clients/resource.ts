@@ -109,3 +109,8 @@ export function parsePage(
   const present = parsed.data.items.filter(({ isBeingDeleted }) => !isBeingDeleted);
   return { resources: present.map((item) => item.resource), next: parsed.data.metadata.continue || undefined };
 }
+
+/** Returns a condition of a resource's status. */
+export function conditionOf(status: Partial<CoreClientStatus>, type: Condition['type']): Condition | undefined {
+  return status.conditions?.find((condition) => condition.type === type);
+}

@@ -2,9 +2,8 @@
 // change only if the outcome changes, so messages contain nothing that differs between runs, such as times.
 import { isDeepStrictEqual } from 'node:util';
 import { mostShadowedTenants, type Outcome, shadowedTenants, shadowsOutcome, targetsOutcome } from './checks.ts';
-import { conditionOf } from './condition.ts';
 import type { Verdict } from './plan.ts';
-import type { Condition, CoreClientResource, CoreClientStatus } from './resource.ts';
+import { type Condition, type CoreClientResource, type CoreClientStatus, conditionOf } from './resource.ts';
 import type { Shadows } from './shadows.ts';
 import type { UpstreamState } from './upstreams.ts';
 
