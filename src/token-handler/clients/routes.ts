@@ -69,10 +69,10 @@ export function listClientsRoute({ bearer, tenant, catalog, registrations }: Cli
     query: listQuery,
     answers: { 200: { description: 'Clients by id', schema: listResponse }, ...refusals, ...outages },
     async handle({ query }, _request, response) {
-      const caller = tenantOf(response);
-      const shown = (await catalog.list(caller)).filter((client) => client.core || !query.core);
+      const tenant = tenantOf(response);
+      const shown = (await catalog.list(tenant)).filter((client) => client.core || !query.core);
       const summaries = await registrations.summaries(
-        caller,
+        tenant,
         shown.map(({ id }) => id),
       );
       response.json(shown.map((client) => present(client, summaries.get(client.id))));
@@ -95,9 +95,9 @@ export function readClientRoute({ bearer, tenant, catalog, registrations }: Clie
       ...outages,
     },
     async handle({ params }, _request, response) {
-      const caller = tenantOf(response);
-      const client = await requireClient(catalog, caller, params.clientId);
-      response.json(present(client, (await registrations.summaries(caller, [client.id])).get(client.id)));
+      const tenant = tenantOf(response);
+      const client = await requireClient(catalog, tenant, params.clientId);
+      response.json(present(client, (await registrations.summaries(tenant, [client.id])).get(client.id)));
     },
   });
 }

@@ -209,7 +209,7 @@ function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics 
     const now = clock().getTime();
     if (now < due) return;
     await keyRing.note();
-    await releaseInPages((after) => quarantine.release('of other versions', after));
+    await releaseInPages((cursor) => quarantine.release('of other versions', cursor));
     await leftovers.prune(after(clock(), -leftoverAge));
     const removed = await store.prune();
     if (removed > 0) log.warn({ removed }, 'oldest failed work of registrations removed');

@@ -15,16 +15,16 @@ const failures = 5;
 const period = 15 * 60_000;
 const mostClients = 1_000;
 
-interface Record {
+interface Failures {
   /** Times of the last failed sign-ins, in milliseconds since 1970, oldest first. */
   times: number[];
   isReported: boolean;
 }
 
 export function createFailingClients({ clock, log }: { clock: Clock; log: Logger }) {
-  const records = new LRUCache<string, Record>({ max: mostClients });
+  const records = new LRUCache<string, Failures>({ max: mostClients });
   const keyOf = ({ tenantId, clientId }: SignInClient) => `${tenantId} ${clientId}`;
-  const isFailing = ({ times }: Record) => {
+  const isFailing = ({ times }: Failures) => {
     const [oldest] = times;
     return times.length === failures && oldest !== undefined && clock().getTime() - oldest <= period;
   };
