@@ -1,3 +1,4 @@
+import { setImmediate as settled } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
@@ -59,7 +60,6 @@ function createTestCache(maxEntries = 100, fresh = minute) {
   });
 }
 
-const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
 const down = () => new PlatformError('configuration', 'unreachable');
 const readsOf = (cache = 'configuration') => metrics.cacheReads(cache);
 const staleServes = async () => (await metrics.staleServes.get()).values[0]?.value ?? 0;

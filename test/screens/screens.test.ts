@@ -27,6 +27,7 @@ afterAll(async () => {
   await browser?.close();
   await operated?.close();
   await failed?.close();
+  if (isWriting) writeFileSync(join(screensFolder, 'README.md'), screenIndex());
 });
 
 /** Fixes everything that could make the pictures of two runs differ. */
@@ -148,9 +149,4 @@ it('starts the sign-in again when the link of an expired one is followed', async
   await page.getByRole('link', { name: 'Sign in again' }).first().click();
   expect(new URL(page.url()).origin).toBe(new URL(form).origin);
   expect(await page.locator('input[type=password]').count()).toBe(1);
-});
-
-it('the index of the pictures is written', () => {
-  if (!isWriting) return;
-  writeFileSync(join(screensFolder, 'README.md'), screenIndex());
 });

@@ -1,5 +1,6 @@
 // Tests when the keys of one realm are downloaded, and how long they are used. The test controls the downloads and the
 // clock.
+import { setImmediate as settle } from 'node:timers/promises';
 import { createLocalJWKSet, exportJWK, generateKeyPair, type JWK, errors as jose } from 'jose';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { KeySet } from './key-set.ts';
@@ -82,7 +83,6 @@ async function outcomeOf(keys: RealmKeys, kid = 'a'): Promise<Outcome> {
   }
 }
 const foundBy = async (keys: RealmKeys) => (await keys.find('caller', { alg: 'ES256', kid: 'a' })).keys;
-const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
 function hold(): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
   held = promise;
