@@ -32,7 +32,6 @@ export interface AttemptOptions {
   };
   tokens: TokenStore;
   registrations: Pick<RegistrationStore, 'find'>;
-  /** `refresh` sends the refresh token once, and does not throw. */
   relyingParty: Pick<RelyingParty, 'refresh'>;
   queue: FairQueue;
   clock: Clock;

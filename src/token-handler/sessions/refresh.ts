@@ -14,7 +14,8 @@ import { createRefreshMetrics } from './refresh-metrics.ts';
 import { createRefreshQueue } from './refresh-queue.ts';
 import { type FoundSession, isUsable } from './session.ts';
 
-export interface RefresherOptions extends Omit<AttemptOptions, 'sessions' | 'queue' | 'metrics'> {
+export interface RefresherOptions
+  extends Pick<AttemptOptions, 'tokens' | 'registrations' | 'relyingParty' | 'clock' | 'log'> {
   metrics: Pick<Metrics, 'registry'>;
   sessions: AttemptOptions['sessions'] & { read(handle: string): Promise<FoundSession | undefined> };
   /** Maximum number of concurrent token requests to one realm. */
