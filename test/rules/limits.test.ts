@@ -53,7 +53,9 @@ describe('docs/limits.md', () => {
   it('names every setting that limits a resource', () => {
     const named = new Set(rows.flatMap(({ setting }) => quoted(setting)));
     const bounds = [
-      ...configuration.matchAll(/^\| `([A-Z_]*(?:LIMIT|SHARE|CONNECTIONS|STREAMS|POOL_SIZE|CONCURRENCY|RATE))` \|/gm),
+      ...configuration.matchAll(
+        /^\| `([A-Z_]*(?:LIMIT|SHARE|CONNECTIONS|STREAMS|POOL_SIZE|CONCURRENCY|RATE|PER_[A-Z]+|TOTAL))` \|/gm,
+      ),
     ];
     expect(bounds.length).toBeGreaterThan(8);
     for (const [, name = ''] of bounds) expect(named, name).toContain(name);

@@ -205,6 +205,7 @@ export const problemTypes = {
     meaning: 'The request line and the headers have more than 16 KiB, or there are too many headers.',
     action: 'Send fewer or smaller headers. In a browser, delete the cookies of this site.',
   },
+  // The types with a status of 500 or more.
   ...failureTypes,
 } as const satisfies Record<string, ProblemType>;
 
