@@ -179,7 +179,7 @@ export const auth: readonly Explanation[] = [
   },
   {
     file: 'src/service/auth/identity-provider.ts',
-    text: "return cause instanceof Error && 'code' in cause ? String(cause.code) : '';",
+    text: "const code = codeOfCause(error) ?? '';",
     changes: [["''", '"Stryker was here!"']],
     kind: 'equivalent',
     why: 'neither text is one of the codes.',

@@ -113,7 +113,7 @@ export const signIn: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/sign-in/redeem-code.ts',
-    text: '...{ expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true },',
+    text: 'idTokenExpected: true,',
     changes: [['true', 'false']],
     kind: 'second barrier',
     why: 'the nonce that is expected requires an ID token, too.',
