@@ -81,7 +81,7 @@ test('settings that are durations accept durations only, and the error names the
       .flatMap(([name]) => [name, ...oldNamesOf(name)])
       .map((name) => [component, name] as const),
   );
-  expect(durations.length).toBeGreaterThan(20);
+  expect(durations.length).toBeGreaterThan(24);
   for (const [component, name] of durations) {
     for (const text of ['P15D', 'PT10M', 'PT1H30M', 'P2W', 'P1DT0.5S', ''])
       expect(invalidPaths(component, name, text), `${name}: ${text}`).toEqual([]);

@@ -57,6 +57,7 @@ export async function runQuarantine(
   const report = (items: readonly ReleaseOutcome[]) => {
     for (const { id, kind, tenantId, released } of items) {
       print(`${released ? 'released' : 'still quarantined:'} ${kind} ${id}`);
+      if (!released) continue;
       const event = { action: 'quarantine.release', by: 'quarantine', kind: 'command' } as const;
       const audit = serviceEvent({ ...event, tenant: tenantId ?? undefined, id });
       auditLog(log).info({ audit }, 'quarantined item released');
