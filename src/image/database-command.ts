@@ -16,6 +16,8 @@ export interface DatabaseCommand<C extends Command> {
   help: string;
   /** Throws UsageError if the arguments are invalid. If the returned action is `help`, the text `help` is printed. */
   parse(args: string[]): C;
+  /** Actions that print data for other programs. Their log lines go to standard error. */
+  dataActions: readonly C['action'][];
   /** Runs the parsed command, and returns the exit code. */
   run(command: Exclude<C, { action: 'help' }>, surroundings: Surroundings): Promise<number>;
 }
@@ -34,13 +36,15 @@ export async function runDatabaseCommand<C extends Command>({
   name,
   help,
   parse,
+  dataActions,
   run,
 }: DatabaseCommand<C>): Promise<void> {
   await runMain(name, async () => {
     const command = readArguments(parse);
     if (command.action === 'help') return print(help);
     const config = parseConfig(configSchema);
-    const log = createLogger({ name, level: config.LOG_LEVEL });
+    const destination = dataActions.includes(command.action) ? process.stderr : undefined;
+    const log = createLogger({ name, level: config.LOG_LEVEL, destination });
     const url = config.DATABASE_URL;
     const pool = createPool({ url, size: 1, log, metrics: createMetrics() });
     try {

@@ -10,6 +10,6 @@ async function* readLines(): AsyncGenerator<string> {
 }
 
 await runDatabaseCommand({
-  ...{ name: 'erasures', help, parse: parseErasuresArguments },
+  ...{ name: 'erasures', help, parse: parseErasuresArguments, dataActions: ['export'] },
   run: (command, surroundings) => runErasures(command, { ...surroundings, lines: readLines() }),
 });

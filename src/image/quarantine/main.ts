@@ -3,4 +3,10 @@ import { runDatabaseCommand } from '../database-command.ts';
 import { help, parseQuarantineArguments } from './arguments.ts';
 import { runQuarantine } from './quarantine.ts';
 
-await runDatabaseCommand({ name: 'quarantine', help, parse: parseQuarantineArguments, run: runQuarantine });
+await runDatabaseCommand({
+  name: 'quarantine',
+  help,
+  parse: parseQuarantineArguments,
+  dataActions: ['list'],
+  run: runQuarantine,
+});

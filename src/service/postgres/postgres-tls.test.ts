@@ -1,10 +1,12 @@
 // Tests TLS to a real Postgres. No public authority has signed the certificate of this server.
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest';
 import type { EmbeddedPostgres } from '../../../dev/postgres/ownership.ts';
 import { placePostgres, startPostgres } from '../../../dev/postgres/postgres.ts';
@@ -112,4 +114,19 @@ it('no-verify connects by TLS, with one warning', async () => {
       msg: 'the certificate of Postgres is invalid, but DATABASE_URL accepts any',
     },
   ]);
+});
+
+it('the warning is not part of the data that a command prints', async () => {
+  const entry = join(import.meta.dirname, '../../image/main.ts');
+  const env = { ...process.env, DATABASE_URL: `${postgres.url}?sslmode=no-verify` };
+  const run = (...args: string[]) => promisify(execFile)(process.execPath, [entry, ...args], { env });
+  await run('migrate', 'forms');
+  for (const args of [
+    ['erasures', 'export'],
+    ['quarantine', 'list', '--json'],
+  ]) {
+    const { stdout, stderr } = await run(...args);
+    expect(stdout).toBe('');
+    expect(JSON.parse(stderr)).toMatchObject({ level: 'warn', dependency: 'postgres' });
+  }
 });
