@@ -62,6 +62,17 @@ describe('the process', () => {
     expect(await statuses()).toMatchObject({ Draft: 3 });
   });
 
+  it('with --dry-run exits 1 while migrations of its version are pending', { timeout }, async () => {
+    const newest =
+      'DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations) RETURNING *';
+    const { rows } = await world.pool.query(newest);
+    const { code, lines } = await spawnReconciler(env, ['--dry-run']).ended;
+    const restore = 'INSERT INTO schema_migrations SELECT * FROM json_populate_recordset(null::schema_migrations, $1)';
+    await world.pool.query(restore, [JSON.stringify(rows)]);
+    expect(code).toBe(1);
+    expect(lines.at(-1)?.reason).toMatch(/migrations of this version are pending, which a dry run does not apply$/);
+  });
+
   it('exits 1 if the platform is unavailable, after doing what needs no definition', { timeout }, async () => {
     await world.pool.query("INSERT INTO code_sends (address_hash, sent) VALUES ('a', '2020-01-01')");
     const away = { DIRECTORY_URL: 'http://127.0.0.1:9/directory/v2', PLATFORM_TIMEOUT: 'PT2S' };

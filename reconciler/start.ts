@@ -70,10 +70,12 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   });
   try {
     const { directory } = formMigrations;
-    await requireSchema({ url: config.DATABASE_URL, directory, owner: 'the form service', log });
+    const { dryRun } = options.arguments;
+    const owner = 'the form service';
+    await requireSchema({ url: config.DATABASE_URL, directory, owner, mustBeCurrent: dryRun, log });
     // If the database cannot be reached, the migration fails immediately instead of waiting, because the next run can
     // do the work.
-    if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, patience: 0, log });
+    if (!dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, patience: 0, log });
     return await run({
       ...{ arguments: options.arguments, clock, log, pool, signal, clients, defaults },
       store: expiryStore,

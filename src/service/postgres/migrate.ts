@@ -42,19 +42,22 @@ export async function migrate(options: {
 
 /**
  * Checks that another process has created the schema. `owner` is the name of that process, such as `the form service`.
- * Some migrations may still be pending. Does not wait for the database. Throws StartupError.
+ * Some migrations may still be pending, unless `mustBeCurrent`. Does not wait for the database. Throws StartupError.
  */
 export async function requireSchema(options: {
   url: string;
   directory: string;
   owner: string;
+  mustBeCurrent?: boolean;
   log: Logger;
 }): Promise<void> {
-  const { url, directory, owner, log } = options;
+  const { url, directory, owner, mustBeCurrent, log } = options;
   const client = await connect({ url, patience: 0, log });
   try {
     const { kind } = await inspectSchema(client, directory);
     if (kind === 'none') throw new Error(`it has no tables of ${owner}, which creates them; check DATABASE_URL`);
+    if (kind === 'pending' && mustBeCurrent)
+      throw new Error('migrations of this version are pending, which a dry run does not apply');
   } catch (error) {
     throw new StartupError(`the database cannot be used: ${explainDatabaseFailure(error)}`, { cause: error });
   } finally {
