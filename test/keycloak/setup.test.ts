@@ -43,6 +43,7 @@ interface Ran {
   secrets: Record<string, string>;
 }
 
+const core = ['--apply', 'formgate-apply', '--operator', 'operator'];
 const town = ['--tenant', 'set-up-town', '--intake', 'town-intake', '--admin', 'boss@example.org'];
 
 async function setUp(file: string, args: string[] = town, password = server.password): Promise<Ran> {
@@ -66,10 +67,10 @@ const tokenOf = async (realm: string, client_id: string, client_secret = '') =>
 let first: Ran;
 
 it('creates realms, accounts and roles, and writes the secrets to a file that only its owner may read', async () => {
-  first = await setUp('first.yaml', [...town, '--registrations', '1']);
+  first = await setUp('first.yaml', [...town, ...core, '--registrations', '1']);
   expect(first).toMatchObject({ code: 0, output: expect.stringContaining('set-up-town: created the realm') });
   expect(Object.keys(first.secrets)).toEqual([
-    ...['forms', 'token-handler'],
+    ...['forms', 'token-handler', 'apply', 'operator'],
     ...['set-up-town.intake', 'set-up-town.admin-password', 'set-up-town.registration-token'],
   ]);
   expect((await stat(join(folder, 'first.yaml'))).mode & 0o777).toBe(0o600);
@@ -88,6 +89,19 @@ it('gives the services tokens with the roles and audiences of the platform', asy
   expect(Object.keys(handler.resource_access)).not.toContain(urn('notification-service'));
   const intake = await tokenOf('set-up-town', 'town-intake', first.secrets['set-up-town.intake']);
   expect(intake.resource_access[urn('form-service')]?.roles).toEqual(['intake-application']);
+});
+
+it('gives the accounts of the applicants’ pages and of operators only their roles', async () => {
+  const rolesOf = async (account: string) => {
+    const { resource_access: access } = await tokenOf('core', account, first.secrets[account.replace('formgate-', '')]);
+    const ofServices = Object.entries(access).filter(([client]) => client.startsWith('urn:'));
+    return Object.fromEntries(ofServices.map(([service, { roles }]) => [service, roles]));
+  };
+  expect(await rolesOf('formgate-apply')).toEqual({ [urn('form-service')]: ['intake-application'] });
+  expect(await rolesOf('operator')).toEqual({
+    [urn('form-service')]: ['form-admin'],
+    [urn('token-handler')]: ['token-handler-admin'],
+  });
 });
 
 it('lets a client register itself, whose tokens have the audiences of the services', async () => {

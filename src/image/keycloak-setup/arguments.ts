@@ -9,6 +9,10 @@ export interface SetupCommand {
   /** User name of an administrator of the realm `master`. */
   user: string;
   urnPrefix: string;
+  /** Client id of the account of the applicants' pages in the realm core. If undefined, it is not created. */
+  apply: string | undefined;
+  /** Client id of an account in the realm core that administers all tenants. If undefined, it is not created. */
+  operator: string | undefined;
   /** Names of the tenants' realms. */
   tenants: string[];
   /**
@@ -43,6 +47,8 @@ Usage: KEYCLOAK_PASSWORD=… npm run keycloak:setup -- --url URL --user NAME --t
   --user NAME          an administrator of the realm master; the password is in KEYCLOAK_PASSWORD
   --tenant REALM       realm of a tenant; may be repeated
   --urn-prefix PREFIX  URN prefix of Formgate (urn:example)
+  --apply ID           the account of the applicants' pages in the realm core, such as formgate-apply
+  --operator ID        an account in the realm core that administers the forms and sessions of all tenants
   --admin EMAIL        a person with all administrator roles in each tenant's realm, with a temporary password
   --intake ID          an intake application in each tenant's realm, with this client id
   --script ID          an account for scripts in each tenant's realm, with this client id and all administrator roles
@@ -66,6 +72,8 @@ export function parseSetupArguments(args: string[]): SetupCommand | undefined {
   return {
     ...{ url: withoutTrailingSlashes(url), user, tenants: [...new Set(tenant)] },
     urnPrefix: values['urn-prefix'] ?? 'urn:example',
+    apply: values.apply,
+    operator: values.operator,
     admin: values.admin,
     intake: values.intake,
     script: values.script,
@@ -79,7 +87,7 @@ function parse(args: string[]) {
   const text = { type: 'string' } as const;
   const options = {
     ...{ url: text, user: text, 'urn-prefix': text, admin: text, intake: text, registrations: text, output: text },
-    ...{ script: text, tester: text },
+    ...{ script: text, tester: text, apply: text, operator: text },
     tenant: { type: 'string', multiple: true },
     help: { type: 'boolean' },
   } as const;

@@ -7,7 +7,7 @@ import { type ClientRoles, Realm } from './realm.ts';
 
 export type SetupOptions = Pick<
   SetupCommand,
-  'urnPrefix' | 'tenants' | 'admin' | 'intake' | 'script' | 'tester' | 'registrations'
+  'urnPrefix' | 'apply' | 'operator' | 'tenants' | 'admin' | 'intake' | 'script' | 'tester' | 'registrations'
 >;
 
 export interface SetupReport {
@@ -20,11 +20,12 @@ export interface SetupReport {
 /** Throws SetupError if Keycloak cannot be reached or responds with an error. */
 export async function setUpKeycloak(api: AdminApi, options: SetupOptions, report: SetupReport): Promise<void> {
   const urns = createUrns(options.urnPrefix);
-  await setUpCore(api, urns, report);
-  for (const tenant of options.tenants) await setUpTenant(api, tenant, { ...options, ...report, urns });
+  const all = { ...options, ...report, urns };
+  await setUpCore(api, all);
+  for (const tenant of options.tenants) await setUpTenant(api, tenant, all);
 }
 
-async function setUpCore(api: AdminApi, urns: Urns, { progress, keep }: SetupReport): Promise<void> {
+async function setUpCore(api: AdminApi, { urns, apply, operator, progress, keep }: RealmOptions): Promise<void> {
   const realm = new Realm(api, 'core', reporter('core', progress));
   await realm.ensure();
   await realm.roleClients(serviceRoles(urns));
@@ -36,13 +37,18 @@ async function setUpCore(api: AdminApi, urns: Urns, { progress, keep }: SetupRep
   const notifications = { [urns.service('notification-service')]: ['subscription-app', 'subscription-admin'] };
   keep('forms', await realm.serviceAccount(urns.service('form-service'), { ...common, ...notifications }));
   keep('token-handler', await realm.serviceAccount(urns.service('token-handler'), common));
+  if (apply !== undefined) keep('apply', await realm.serviceAccount(apply, intakeRoles(urns)));
+  if (operator !== undefined) {
+    const { [urns.service('configuration-service')]: _ofTenants, ...roles } = administratorRoles(urns);
+    keep('operator', await realm.serviceAccount(operator, roles));
+  }
 }
 
-interface TenantOptions extends SetupOptions, SetupReport {
+interface RealmOptions extends SetupOptions, SetupReport {
   urns: Urns;
 }
 
-async function setUpTenant(api: AdminApi, tenant: string, options: TenantOptions): Promise<void> {
+async function setUpTenant(api: AdminApi, tenant: string, options: RealmOptions): Promise<void> {
   const { urns, progress, admin, intake, script, tester, registrations } = options;
   const realm = new Realm(api, tenant, reporter(tenant, progress));
   const { [urns.service('tenant-service')]: _core, ...roles } = serviceRoles(urns);
@@ -51,8 +57,7 @@ async function setUpTenant(api: AdminApi, tenant: string, options: TenantOptions
   const called = ['form-service', 'configuration-service', 'token-handler'].map(urns.service);
   await realm.audiences('formgate-audiences', called);
   const keep = (name: string, value: string) => options.keep(`${tenant}.${name}`, value);
-  if (intake !== undefined)
-    keep('intake', await realm.serviceAccount(intake, { [urns.service('form-service')]: ['intake-application'] }));
+  if (intake !== undefined) keep('intake', await realm.serviceAccount(intake, intakeRoles(urns)));
   if (script !== undefined) keep('script', await realm.serviceAccount(script, administratorRoles(urns)));
   if (admin !== undefined) {
     const password = newPassword();
@@ -73,6 +78,8 @@ const newPassword = () => randomBytes(15).toString('base64url');
 
 const reporter = (realm: string, progress: (line: string) => void) => (what: string) =>
   progress(`${realm}: created ${what}`);
+
+const intakeRoles = (urns: Urns): ClientRoles => ({ [urns.service('form-service')]: ['intake-application'] });
 
 function administratorRoles(urns: Urns): ClientRoles {
   return {
