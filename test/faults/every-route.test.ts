@@ -42,13 +42,13 @@ afterAll(async () => {
   await world?.close();
 });
 
-/** Returns the token of a caller of the tenant demo who has every role at every service. */
+/** Returns the token of a caller of the tenant demo who has every role, except that of an intake application. */
 async function adminToken(): Promise<string> {
   const roles = ['admin', 'reader'].map((role) => `configuration-${role}`);
   return roleToken(
     world.platform.access,
     {
-      'form-service': ['form-admin', 'intake-application'],
+      'form-service': ['form-admin'],
       'token-handler': ['token-handler-admin'],
       'configuration-service': [...roles, 'configured-service'],
       'tenant-service': ['tenant-admin'],
