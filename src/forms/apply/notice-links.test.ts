@@ -81,6 +81,38 @@ describe('a mail scanner that opens the links and presses every button', () => {
   });
 });
 
+describe('the other language', () => {
+  it('of a page that a button has opened is a part of the page, because a link would lead back to the button', async () => {
+    const { id, keep, remove } = await warned();
+    const kept = await (await post(keep)).text();
+    expect(kept).toMatch(/<details lang="fr"><summary>Français<\/summary>\s*<h2>Nous gardons votre brouillon/);
+    expect(kept).toMatch(/Il ne sera pas verrouillé avant le \d/);
+    expect(kept).not.toContain('<nav>');
+    await apply.forms.setStatus(id, 'Locked');
+    expect(await (await post(remove, { step: 'code' })).text()).toContain('<h2>Votre brouillon est verrouillé</h2>');
+  });
+
+  it('of the page for the code keeps the page, and sends no other code', async () => {
+    const { email, remove } = await warned();
+    const { mailbox } = apply.forms.platform;
+    const context = await chromium.newContext();
+    const page = await context.newPage();
+    await page.goto(remove);
+    await page.getByRole('button', { name: 'Send me a code' }).click();
+    await mailbox.waitFor((one) => one.to.includes(email) && /code/i.test(one.subject));
+    const mails = () => mailbox.messages().filter(({ to }) => to.includes(email)).length;
+    const before = mails();
+    await page.getByRole('link', { name: 'Français' }).click();
+    await page.getByRole('heading', { name: 'Entrez le code' }).waitFor();
+    await page.getByRole('link', { name: 'English' }).click();
+    await page.getByLabel('Code').fill('WRONG1');
+    await page.getByRole('button', { name: 'Delete my draft' }).click();
+    await page.getByText('The code is wrong or too old').waitFor();
+    expect(mails()).toBe(before);
+    await context.close();
+  });
+});
+
 describe('keep my draft', () => {
   it('sets only lastAccessed, as often as it is pressed, and says until when', async () => {
     const { id, keep } = await warned();
@@ -175,6 +207,16 @@ describe('delete my draft and my data', () => {
     expect(await rowOf(id)).toBeUndefined();
     expect(await (await post(remove, { step: 'delete', code: 'WRONG2' })).text()).toContain('Your draft is deleted');
     await apply.forms.platform.mailbox.waitFor((one) => one.to.includes(email) && /draft is deleted/.test(one.subject));
+  });
+
+  it('asks for the code without an error if the button that sends it was clicked twice', async () => {
+    const { remove } = await warned();
+    const [first, second] = [await post(remove, { step: 'code' }), await post(remove, { step: 'code' })];
+    expect([first.status, second.status, Number(second.headers.get('retry-after'))]).toEqual([
+      ...[200, 429],
+      expect.toSatisfy((seconds: number) => seconds > 0 && seconds <= 60),
+    ]);
+    expect(await second.text()).toBe(await first.text());
   });
 
   it('says that the draft is deleted, also if the button was clicked twice', async () => {
@@ -311,6 +353,10 @@ describe('the pages and the mail', () => {
       await page.getByText('Enter the code.').waitFor();
       expect(await accessibilityViolations(page)).toEqual([]);
       expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+      await page.goto(`${keep}&lang=${lang}`);
+      await page.getByRole('button').click();
+      await page.locator('summary').click();
+      expect(await accessibilityViolations(page)).toEqual([]);
       const shown = await context.newPage();
       await shown.setContent(mail.html ?? '');
       expect(await accessibilityViolations(shown)).toEqual([]);

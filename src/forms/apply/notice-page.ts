@@ -6,7 +6,7 @@ import type { ProblemContent } from '../../service/http/problem-handler.ts';
 import { html, type Markup, page } from '../../service/openapi/html.ts';
 import { pagePolicy, pageStylesheet } from '../../service/openapi/page-stylesheet.ts';
 import type { Language } from '../forms/form.ts';
-import { noticeTexts } from './notice-texts.ts';
+import { type NoticeTexts, noticeTexts } from './notice-texts.ts';
 
 export const noticePath = '/apply/forms/:formId';
 
@@ -21,6 +21,9 @@ button { font: inherit; font-weight: 600; padding: .65rem 1.1rem; border: 2px so
   background: var(--accent); color: var(--ground); cursor: pointer; }
 button.second { background: transparent; color: var(--accent); }
 nav { margin: 0 0 1rem; text-align: right; }
+details { margin: 1.5rem 0 0; }
+summary { color: var(--accent); cursor: pointer; margin: 0 0 .75rem; }
+details h2 { font-size: 1.2rem; }
 .error { border-left: 5px solid var(--danger); padding: 0 0 0 1rem; }
 .error, .error a { color: var(--danger); font-weight: 600; }
 :root { --danger: light-dark(#a3161d, #ff9c94); }
@@ -48,8 +51,13 @@ export interface NoticePage {
   title: string;
   /** True if the page reports an error. */
   isError?: boolean;
+  /** True if the page asks for the code. It can be opened without sending a code. */
+  asksForCode?: boolean;
   body: Markup;
 }
+
+/** Returns the page in a language. */
+type PageIn = (language: Language) => NoticePage;
 
 /**
  * Returns the language that the query requests. Defaults to the language of the link, then to the browser's preference.
@@ -61,24 +69,46 @@ export function pageLanguage(request: Request, ofLink: Language | undefined): La
     : (ofLink ?? (request.acceptsLanguages('en', 'fr') === 'fr' ? 'fr' : 'en'));
 }
 
-export function sendNoticePage(response: Response, language: Language, content: NoticePage): void {
-  response.set(headers).status(content.status ?? 200);
-  response.type('text/html').send(noticePage(response.req, language, content));
+export function sendNoticePage(response: Response, language: Language, pageIn: PageIn): void {
+  response.set(headers).status(pageIn(language).status ?? 200);
+  response.type('text/html').send(noticePage(response.req, language, pageIn));
 }
 
-function noticePage(request: Request, language: Language, { title, isError, body }: NoticePage): string {
-  const texts = noticeTexts[language];
-  const other = language === 'en' ? 'fr' : 'en';
-  const { link } = request.query;
-  // The link to the other language reloads the page with GET, so that a change of the language does not submit the HTML
-  // form a second time.
-  const query = typeof link === 'string' ? `?${new URLSearchParams({ link, lang: other })}` : `?lang=${other}`;
-  const content = html`<nav><a href="${query}" lang="${other}" hreflang="${other}">${texts.otherLanguage}</a></nav>
+function noticePage(request: Request, language: Language, pageIn: PageIn): string {
+  const { title, isError, asksForCode, body } = pageIn(language);
+  const hasLink = request.method !== 'POST' || asksForCode === true;
+  const content = html`${hasLink && languageLink(request, language, asksForCode)}
 <main>
 <h1>${title}</h1>
 ${body}
+${!hasLink && otherLanguage(language, pageIn)}
 </main>`;
-  return page({ title: `${isError ? texts.error : ''}${title}`, styles: stylesheet, body: content, language });
+  const shown = `${isError ? noticeTexts[language].error : ''}${title}`;
+  return page({ title: shown, styles: stylesheet, body: content, language });
+}
+
+const otherThan = (language: Language): Language => (language === 'en' ? 'fr' : 'en');
+
+/** A link that opens the page in the other language with GET, so that it submits no HTML form a second time. */
+function languageLink({ query: { link } }: Request, language: Language, asksForCode = false): Markup {
+  const other = otherThan(language);
+  const query = String(
+    new URLSearchParams({
+      ...(typeof link === 'string' && { link }),
+      lang: other,
+      ...(asksForCode && { step: 'code' }),
+    }),
+  );
+  return html`<nav><a href="?${query}" lang="${other}" hreflang="${other}">${noticeTexts[language].otherLanguage}</a></nav>`;
+}
+
+/** The outcome of a button in the other language. A link could not show it, because GET does not press the button. */
+function otherLanguage(language: Language, pageIn: PageIn): Markup {
+  const other = otherThan(language);
+  const { title, body } = pageIn(other);
+  return html`<details lang="${other}"><summary>${noticeTexts[language].otherLanguage}</summary>
+<h2>${title}</h2>
+${body}</details>`;
 }
 
 export function messagePage({ title, text }: { title: string; text: string }): NoticePage {
@@ -109,7 +139,7 @@ function durationText(ms: number, language: Language): string {
 interface CodePageOptions {
   /** Time in milliseconds for which a code works. */
   codeLifetime: number;
-  problem?: { status: number; text: string };
+  problem?: { status: number; text: (texts: NoticeTexts['code']) => string };
 }
 
 /**
@@ -117,7 +147,8 @@ interface CodePageOptions {
  * with the field.
  */
 export function codePage(language: Language, { codeLifetime, problem }: CodePageOptions): NoticePage {
-  const { title, text, label, button, again } = noticeTexts[language].code;
+  const texts = noticeTexts[language].code;
+  const { title, text, label, button, again } = texts;
   const input = html`<label for="code">${label}</label>
 <input id="code" name="code" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" maxlength="64"${
     problem && html` aria-invalid="true" aria-describedby="problem"`
@@ -125,7 +156,8 @@ export function codePage(language: Language, { codeLifetime, problem }: CodePage
   return {
     ...(problem && { status: problem.status, isError: true }),
     title,
-    body: html`${problem && html`<p class="error" id="problem" role="alert"><a href="#code">${problem.text}</a></p>`}
+    asksForCode: true,
+    body: html`${problem && html`<p class="error" id="problem" role="alert"><a href="#code">${problem.text(texts)}</a></p>`}
 <p>${text.replace('LIFETIME', durationText(codeLifetime, language))}</p>
 ${buttonForm('delete', button, { input })}
 ${buttonForm('code', again, { isSecond: true })}`,
@@ -154,6 +186,6 @@ export function presentNoticeProblem(
   if (!response.locals.route?.startsWith(noticePath)) return undefined;
   const language = pageLanguage(request, response.locals.linkLanguage);
   const name = namesBySlug[problem.slug] ?? 'unavailable';
-  const content = { ...messagePage(noticeTexts[language].problems[name]), isError: true };
-  return { contentType: 'text/html; charset=utf-8', body: noticePage(request, language, content), headers };
+  const pageIn = (shown: Language) => ({ ...messagePage(noticeTexts[shown].problems[name]), isError: true });
+  return { contentType: 'text/html; charset=utf-8', body: noticePage(request, language, pageIn), headers };
 }

@@ -9,11 +9,23 @@ import type { Language } from '../forms/form.ts';
 import type { LinkPurpose } from '../notices/links.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { type FormOfTenant, sendCode, useCode } from './code-routes.ts';
-import { buttonPage, codePage, messagePage, noticePath, pageLanguage, sendNoticePage } from './notice-page.ts';
-import { noticeTexts } from './notice-texts.ts';
+import {
+  buttonPage,
+  codePage,
+  messagePage,
+  type NoticePage,
+  noticePath,
+  pageLanguage,
+  sendNoticePage,
+} from './notice-page.ts';
+import { type NoticeTexts, noticeTexts } from './notice-texts.ts';
 import { auditedByApi, codeBody, noticeParams as params, smallBody } from './schema.ts';
 
-const query = z.object({ link: z.string().max(1_024).default(''), lang: z.string().optional() });
+const query = z.object({
+  link: z.string().max(1_024).default(''),
+  lang: z.string().optional(),
+  step: z.string().optional().meta({ description: '`code` opens the page that takes a code, but sends no code' }),
+});
 const tag = 'Links in mails';
 /** All responses are pages, also those with an error. */
 const page = (description: string, headers?: Record<string, string>): Answer => ({
@@ -62,9 +74,8 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
       ...{ method: 'get', path: `${noticePath}/${purpose}`, summary, tag, guards, params, query, answers },
       handle(input, _request, response) {
         const { language } = readLink(options, purpose, input, response);
-        const { keep, remove } = noticeTexts[language];
-        const content = purpose === 'keep' ? buttonPage(keep, 'keep') : buttonPage(remove, 'code');
-        sendNoticePage(response, language, content);
+        const isSent = input.query.step === 'code';
+        sendNoticePage(response, language, (shown) => openedPage(purpose, isSent, shown, options));
       },
     }),
   );
@@ -81,9 +92,7 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
         context: response,
       });
       const { lockOn } = JSON.parse(text) as { lockOn: string | null };
-      const { title, until, text: says } = noticeTexts[language].kept;
-      const date = lockOn === null ? '' : `${until.replace('DATE', dayOf(lockOn, language))} `;
-      sendNoticePage(response, language, messagePage({ title, text: date + says }));
+      sendNoticePage(response, language, (shown) => keptPage(lockOn, shown));
     },
   });
   const remove = route({
@@ -124,6 +133,24 @@ function readLink(
   };
 }
 
+/** The page of a link. `isSent` is true if a code was sent before, and the person has changed the language since. */
+function openedPage(
+  purpose: LinkPurpose,
+  isSent: boolean,
+  language: Language,
+  options: ApplyRoutesOptions,
+): NoticePage {
+  const { keep, remove } = noticeTexts[language];
+  if (purpose === 'keep') return buttonPage(keep, 'keep');
+  return isSent ? codePage(language, options) : buttonPage(remove, 'code');
+}
+
+function keptPage(lockOn: string | null, language: Language): NoticePage {
+  const { title, until, text } = noticeTexts[language].kept;
+  const date = lockOn === null ? '' : `${until.replace('DATE', dayOf(lockOn, language))} `;
+  return messagePage({ title, text: date + text });
+}
+
 async function askForCode(
   options: ApplyRoutesOptions,
   form: FormOfTenant,
@@ -132,11 +159,22 @@ async function askForCode(
 ): Promise<void> {
   try {
     await sendCode(options, form);
-    sendNoticePage(response, language, codePage(language, options));
+    sendNoticePage(response, language, (shown) => codePage(shown, options));
   } catch (error) {
+    if (wasJustSent(error)) {
+      response.set(error.headers);
+      return sendNoticePage(response, language, (shown) => ({ ...codePage(shown, options), status: 429 }));
+    }
     sendCodePage(options, error, language, response);
   }
 }
+
+/**
+ * True if a code was sent less than a minute ago, for example by the first click of a double click. The page that takes
+ * the code then says what to do; an error would hide that the code is on its way.
+ */
+const wasJustSent = (error: unknown): error is Problem =>
+  error instanceof Problem && error.slug === 'too-many-requests' && Number(error.headers['Retry-After']) <= 60;
 
 async function removeDraft(
   options: ApplyRoutesOptions,
@@ -147,8 +185,8 @@ async function removeDraft(
 ): Promise<void> {
   const parsed = codeBody.safeParse({ code: given });
   if (!parsed.success) {
-    const problem = { status: 400, text: noticeTexts[language].code.missing };
-    return sendNoticePage(response, language, codePage(language, { ...options, problem }));
+    const problem = { status: 400, text: ({ missing }: NoticeTexts['code']) => missing };
+    return sendNoticePage(response, language, (shown) => codePage(shown, { ...options, problem }));
   }
   const { code } = parsed.data;
   const { formId, tenantId } = form;
@@ -161,7 +199,7 @@ async function removeDraft(
         headers: { 'x-form-code': code },
       }),
     );
-    sendNoticePage(response, language, messagePage(noticeTexts[language].removed));
+    sendNoticePage(response, language, (shown) => messagePage(noticeTexts[shown].removed));
   } catch (error) {
     sendCodePage(options, error, language, response);
   }
@@ -174,15 +212,17 @@ function sendCodePage(
   language: Language,
   response: Response,
 ): void {
-  const { wrong, tooMany } = noticeTexts[language].code;
   const slug = error instanceof Problem ? error.slug : undefined;
   if (slug !== 'invalid-code' && slug !== 'too-many-requests') throw error;
-  const problem = slug === 'invalid-code' ? { status: 403, text: wrong } : { status: 429, text: tooMany };
+  const isWrong = slug === 'invalid-code';
+  const text = ({ wrong, tooMany }: NoticeTexts['code']) => (isWrong ? wrong : tooMany);
   if (error instanceof Problem) response.set(error.headers);
-  sendNoticePage(response, language, codePage(language, { codeLifetime, problem }));
+  const problem = { status: isWrong ? 403 : 429, text };
+  sendNoticePage(response, language, (shown) => codePage(shown, { codeLifetime, problem }));
 }
 
+/** Returns the day in the time zone in which it is earliest, so that the draft is locked on no earlier day anywhere. */
 function dayOf(moment: string, language: Language): string {
   const locale = language === 'fr' ? 'fr-CA' : 'en-CA';
-  return new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(new Date(moment));
+  return new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'Etc/GMT+12' }).format(new Date(moment));
 }
