@@ -34,6 +34,22 @@ it.each([
 );
 
 it.each([
+  [19_000, true],
+  [20_000, false],
+])(
+  'a save of %i euro signs may outlive the page, unless browsers would refuse so many bytes',
+  async (count, isKept) => {
+    let kept: boolean | undefined;
+    vi.stubGlobal('fetch', async (_url: string, { keepalive }: RequestInit) => {
+      kept = keepalive;
+      return new Response();
+    });
+    await createApi('demo').put('form', { data: '€'.repeat(count), files: {} }, '"1"', 'save');
+    expect(kept).toBe(isKept);
+  },
+);
+
+it.each([
   [400, 'invalid-request', 'refused'],
   [403, undefined, 'refused'],
   [413, 'body-too-large', 'refused'],

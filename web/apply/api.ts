@@ -57,6 +57,8 @@ export interface Definition {
   /** The prefix of the URNs of uploaded files. */
   urnPrefix: string;
   languages: readonly ('en' | 'fr')[];
+  /** Maximum size of a file in bytes. Services of an earlier version do not report it. */
+  fileLimit?: number;
 }
 
 export interface FormStatus {
@@ -88,6 +90,8 @@ interface Request {
   body?: Blob;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** True if the browser should complete the request after the page has ended. */
+  keepalive?: boolean;
 }
 
 export function createApi(tenant: string) {
@@ -115,10 +119,10 @@ export function createApi(tenant: string) {
       const { data, files } = await response.json();
       return { data: data ?? {}, files: files ?? {}, etag: response.headers.get('ETag') ?? '' };
     },
-    put: (id: string, content: Content, etag: string, saveId: string): Promise<Outcome> =>
-      outcomeOf(
-        send(`${form(id)}/data`, { method: 'PUT', json: content, headers: { 'If-Match': etag, 'Save-Id': saveId } }),
-      ),
+    put(id: string, content: Content, etag: string, saveId: string): Promise<Outcome> {
+      const headers = { 'If-Match': etag, 'Save-Id': saveId };
+      return outcomeOf(send(`${form(id)}/data`, { method: 'PUT', json: content, headers, keepalive: true }));
+    },
     /** Submits the version with this ETag. Throws ApiProblem 412 if the form has another one. */
     async submit(id: string, etag: string, key: string): Promise<Submission> {
       const headers = { 'If-Match': etag, 'Idempotency-Key': key };
@@ -189,8 +193,13 @@ function timeLimit(): AbortSignal {
   return abort.signal;
 }
 
+/** In bytes. Browsers refuse requests with `keepalive` whose bodies have more than 64 KiB together. */
+const longestKeptAlive = 60_000;
+
 /** Sends a request. Throws ApiProblem, whose status is 0 if there was no response. */
-async function call(url: string, { method = 'GET', json, body, headers = {}, signal }: Request): Promise<Response> {
+async function call(url: string, request: Request): Promise<Response> {
+  const { method = 'GET', json, body, headers = {}, signal, keepalive = false } = request;
+  const text = json === undefined ? null : JSON.stringify(json);
   const type = body ? 'application/octet-stream' : json === undefined ? undefined : 'application/json';
   const response = await fetch(url, {
     method,
@@ -199,7 +208,8 @@ async function call(url: string, { method = 'GET', json, body, headers = {}, sig
       ...(type && { 'Content-Type': type }),
       ...headers,
     },
-    body: body ?? (json === undefined ? null : JSON.stringify(json)),
+    body: body ?? text,
+    keepalive: keepalive && new Blob([text ?? '']).size <= longestKeptAlive,
     signal: signal ?? timeLimit(),
   }).catch(() => {
     throw new ApiProblem(0);

@@ -37,7 +37,13 @@ export function useOpened(options: OpenedOptions) {
   const show = (id: string, found: WithoutDraft | Draft) => {
     const draft = isDraft(found) ? found : undefined;
     if (draft && !works.has(id))
-      works.set(id, new DraftWork({ api, formId: id, draft, onEnd: (reason) => void end(id, reason) }));
+      works.set(
+        id,
+        new DraftWork({
+          ...{ api, draft, formId: id, fileLimit: definition.fileLimit },
+          onEnd: (reason) => void end(id, reason),
+        }),
+      );
     setLast({ id, shown: isDraft(found) ? 'loading' : found });
   };
   const open = async () => {

@@ -8,7 +8,8 @@ import { languages } from '../forms/form.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { base, definitionParams, definitionResponse, entriesResponse, failures, registerParams } from './schema.ts';
 
-export function applyDefinitionRoute({ guards, api, cookies, files, urnPrefix }: ApplyRoutesOptions): Route {
+export function applyDefinitionRoute(options: ApplyRoutesOptions): Route {
+  const { guards, api, cookies, files, urnPrefix, fileLimit } = options;
   const bodyOf = createDefinitionBodies();
   return route({
     method: 'get',
@@ -35,7 +36,8 @@ export function applyDefinitionRoute({ guards, api, cookies, files, urnPrefix }:
         .call({ method: 'GET', path, tenantId: tenant.id, context: response })
         .catch(notForApplicants);
       cookies.browserOf(request, response);
-      const more = JSON.stringify({ tenantName: tenant.name, files: await files.isAvailable(), urnPrefix, languages });
+      const ofTenant = { tenantName: tenant.name, files: await files.isAvailable() };
+      const more = JSON.stringify({ ...ofTenant, fileLimit, urnPrefix, languages });
       sendShared(response, 'application/json', bodyOf(`${tenant.id}\0${params.definition}`, text, more));
     },
   });

@@ -66,6 +66,7 @@ export const definitionResponse = z
     dataSchema: z.unknown(),
     uiSchema: z.unknown(),
     files: z.boolean().meta({ description: 'True if files can be uploaded' }),
+    fileLimit: z.int().meta({ description: 'Maximum size of a file in bytes' }),
     urnPrefix: z.string().meta({ description: 'The prefix of the URNs of uploaded files', examples: ['urn:example'] }),
     languages: z.array(z.enum(languages)),
   })

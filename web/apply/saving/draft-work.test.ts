@@ -7,6 +7,7 @@ import type { Content, Outcome } from './saver.ts';
 beforeEach(() => {
   vi.useFakeTimers();
   vi.stubGlobal('window', new EventTarget());
+  vi.stubGlobal('document', Object.assign(new EventTarget(), { hidden: false }));
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -72,6 +73,47 @@ describe('a save that meets changes of another window', () => {
     await pass(60_000);
     expect([read.mock.calls.length, ends]).toEqual([2, []]);
   });
+});
+
+it('says that there is no connection while the changes of another window cannot be read, and reads them on demand', async () => {
+  const reads: (() => Draft)[] = [];
+  const read = vi.fn(async (): Promise<Draft> => {
+    const next = reads.shift();
+    if (!next) throw new ApiProblem(0);
+    return next();
+  });
+  const outcomes: Outcome[] = [{ type: 'conflict' }];
+  const { work } = open({ put: async () => outcomes.shift() ?? { type: 'saved', etag: '"2"' }, read });
+  work.change(typed('a'));
+  await pass(1_000);
+  expect([work.state, read.mock.calls.length]).toEqual(['offline', 1]);
+  reads.push(() => stored);
+  work.retryNow();
+  await pass(0);
+  expect([work.state, read.mock.calls.length]).toEqual(['saved', 2]);
+  await pass(60_000);
+  expect(read).toHaveBeenCalledTimes(2);
+});
+
+it('saves immediately when the page is hidden, until the form is closed', async () => {
+  const { work, puts } = open();
+  const show = (hidden: boolean) => {
+    Object.assign(document, { hidden });
+    document.dispatchEvent(new Event('visibilitychange'));
+  };
+  work.change(typed('a'));
+  show(false);
+  expect(puts).toEqual([]);
+  show(true);
+  // No timer may be needed, because the page may end before its next timer.
+  expect(puts).toEqual([typed('a')]);
+  await pass(0);
+  show(true);
+  work.change(typed('ab'));
+  work.close();
+  show(true);
+  await pass(60_000);
+  expect(puts).toEqual([typed('a')]);
 });
 
 describe('a code that two requests need', () => {

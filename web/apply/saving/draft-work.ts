@@ -20,6 +20,8 @@ interface DraftOptions {
   api: Api;
   formId: string;
   draft: Draft;
+  /** Maximum size of a file in bytes; undefined if it is not known. */
+  fileLimit?: number | undefined;
   /** Called when the form turns out to be locked, submitted or deleted. */
   onEnd(reason: EndReason): void;
 }
@@ -45,9 +47,15 @@ export class DraftWork {
   readonly uploads: Uploads;
   readonly saver: Saver;
   readonly #options: DraftOptions;
-  readonly #online = () => this.saver.retryNow();
+  readonly #online = () => this.retryNow();
+  // A phone that shows another app may end the page later without an event, and stops its timers until then.
+  readonly #hidden = () => {
+    if (document.hidden && (this.state === 'waiting' || this.state === 'saving')) void this.saver.flush();
+  };
   readonly #warn = (event: Event) => event.preventDefault();
   #view: DraftView | undefined;
+  /** Set while the data of another window cannot be read. */
+  #nextCompare: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: DraftOptions) {
     const { api, formId, draft } = options;
@@ -62,7 +70,10 @@ export class DraftWork {
       newId,
     });
     this.uploads = new Uploads({
-      send: async (file, signal) => (await api.upload(formId, file, signal)).urn,
+      send: async (file, signal) => {
+        if (file.size > (options.fileLimit ?? Number.POSITIVE_INFINITY)) throw new ApiProblem(413);
+        return (await api.upload(formId, file, signal)).urn;
+      },
       onSent: ({ path, file, isMultiple }, urn) => {
         this.change(withFile(this.content, path, { urn, name: storedName(file.name), isMultiple }));
         this.#view?.sent(file.name);
@@ -72,6 +83,7 @@ export class DraftWork {
       newId,
     });
     window.addEventListener('online', this.#online);
+    document.addEventListener('visibilitychange', this.#hidden);
   }
 
   /**
@@ -102,6 +114,12 @@ export class DraftWork {
   async flush(): Promise<'saved' | 'unsent' | 'unsaved'> {
     if (!(await this.uploads.settled())) return 'unsent';
     return (await this.saver.flush()) ? 'saved' : 'unsaved';
+  }
+
+  /** Retries what failed now, because the connection is back or the person asks for it. */
+  retryNow(): void {
+    if (this.#nextCompare === undefined) this.saver.retryNow();
+    else void this.#compare();
   }
 
   submitted(submission: Submission): void {
@@ -147,6 +165,7 @@ export class DraftWork {
     this.saver.close();
     this.uploads.discardAll();
     window.removeEventListener('online', this.#online);
+    document.removeEventListener('visibilitychange', this.#hidden);
     window.removeEventListener('beforeunload', this.#warn);
   }
 
@@ -175,6 +194,8 @@ export class DraftWork {
 
   /** Reads and merges the data that another window has saved. */
   async #compare(): Promise<void> {
+    clearTimeout(this.#nextCompare);
+    this.#nextCompare = undefined;
     if (this.saver.isClosed) return;
     const { api, formId } = this.#options;
     const theirs = await api.read(formId).catch((cause: unknown) => {
@@ -187,7 +208,11 @@ export class DraftWork {
     const end = endOf(problem);
     if (end) this.#options.onEnd(end);
     else if (problem.status === 401) this.#wait({ type: 'code', next: 'compare' });
-    else setTimeout(() => void this.#compare(), Math.max(retryMs, problem.retryAfterMs ?? 0));
+    else {
+      this.#nextCompare = setTimeout(() => void this.#compare(), Math.max(retryMs, problem.retryAfterMs ?? 0));
+      // The changes wait until the other data is read.
+      if (this.state === 'blocked') this.#enter('offline');
+    }
   }
 
   /** Merges the data of another window. Asks the person only about answers that both windows have changed. */

@@ -81,7 +81,9 @@ export class Saver {
     if (this.#state === 'saved') return Promise.resolve(true);
     if (this.#state === 'blocked' || this.#isClosed) return Promise.resolve(false);
     const settled = new Promise<boolean>((resolve) => this.#waiting.push(resolve));
-    this.#schedule(0);
+    // Without a timer, because a page that was just hidden may end before its next timer.
+    clearTimeout(this.#timer);
+    void this.#send();
     return settled;
   }
 
