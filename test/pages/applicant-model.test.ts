@@ -214,6 +214,18 @@ describe('messages', () => {
     expect(messagesFor(schema, { ...data, age: 'x' }, 'fr')[2]).toBe('« Age » doit être un nombre entier, comme 12500');
   });
 
+  it('name an example of the definition, if it has one', () => {
+    const licence = { type: 'string', title: 'Licence', pattern: '^\\d{3}$' };
+    const phone = { type: 'string', title: 'Phone', format: 'phone', examples: ['403 555 0100'] };
+    const data = { licence: '1', phone: '1' };
+    expect(messagesFor(object({ licence, phone }), data)).toEqual([
+      '“Licence” is not in the right form',
+      '“Phone” must be in the right form, like 403 555 0100',
+    ]);
+    const example = { ...licence, examples: ['123'] };
+    expect(messagesFor(object({ licence: example }), data)).toEqual(['“Licence” must be in the right form, like 123']);
+  });
+
   it('are those of the definition where it has some', () => {
     const own = object(
       { licence: { type: 'string', pattern: '^\\d{3}$', errorMessage: 'Must be three digits.' } },

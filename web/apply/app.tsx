@@ -53,7 +53,7 @@ function FormApp({ frame, address, proposeLanguage }: FormAppProps) {
 
 function LoadingPage({ frame }: { frame: FrameProps }) {
   return (
-    <Page frame={frame} title={textsOf(frame.language).loading} pageKey="start">
+    <Page frame={frame} title={textsOf(frame.language).loading} pageKey="loading">
       {null}
     </Page>
   );

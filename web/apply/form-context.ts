@@ -20,8 +20,12 @@ export interface FormContext {
   files: Content['files'];
   /** False if the installation has no file service. */
   allowsFiles: boolean;
+  /** Maximum size of a file in bytes. */
+  fileLimit?: number | undefined;
   /** Error messages, keyed by the pointer of the field. */
   errors: ReadonlyMap<string, string>;
+  /** Ids of the inputs with a text that is not in their list. The text is not an answer, so `data` lacks it. */
+  unlisted?: Set<string>;
   /** The uploads of all questions. */
   uploads: Uploads;
   change(path: Path, value: unknown): void;

@@ -25,11 +25,17 @@ export function createRegisters(api: Pick<Api, 'entries'>): Registers {
 export function useChoices({ register, choices }: Field, registers: Registers) {
   const [loaded, setLoaded] = useState<readonly Choice[] | 'failed' | undefined>();
   const [attempt, setAttempt] = useState(0);
+  const [isLoading, setLoading] = useState(true);
   const key = register && JSON.stringify([register, attempt]);
   useEffect(() => {
     if (!register) return undefined;
     let isCurrent = true;
-    const settle = (result: readonly Choice[] | 'failed') => isCurrent && setLoaded(result);
+    const settle = (result: readonly Choice[] | 'failed') => {
+      if (!isCurrent) return;
+      setLoaded(result);
+      setLoading(false);
+    };
+    setLoading(true);
     registers.load(register.name).then(
       (entries) => settle(choicesFrom(entries, register)),
       () => settle('failed'),
@@ -38,10 +44,12 @@ export function useChoices({ register, choices }: Field, registers: Registers) {
       isCurrent = false;
     };
   }, [key]);
-  if (!register) return { choices, isFailed: false, retry: () => undefined };
+  if (!register) return { choices, isFailed: false, isLoading: false, retry: () => undefined };
   return {
     choices: loaded === 'failed' ? undefined : loaded,
     isFailed: loaded === 'failed',
+    /** Also true while the choices are loaded again after a failure. */
+    isLoading,
     retry: () => setAttempt(attempt + 1),
   };
 }

@@ -1,9 +1,12 @@
 // Shows choices as checkboxes, radio buttons or a menu. A long list gets an input that searches.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { focusOn } from '../../shared/error-summary.tsx';
 import { described, GroupedField, HintAndError, LabelledField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
 import { yesNoChoices } from '../model/fields.ts';
 import { isEqual } from '../model/json.ts';
 import type { Choice } from '../model/registers.ts';
+import { found, mostFound } from '../model/search.ts';
 import { useChoices } from '../registers.ts';
 import type { Language } from '../texts/texts.ts';
 import { Combobox } from './combobox.tsx';
@@ -42,30 +45,45 @@ function SingleBox({ field, parts, value, set }: ControlProps) {
   );
 }
 
-function YesNo({ field, parts, value, set }: ControlProps) {
+function YesNo(props: ControlProps) {
   const { texts } = useForm();
-  return <RadioButtons parts={parts} choices={yesNoChoices(field, texts.fields)} value={value} set={set} />;
+  return <RadioButtons {...props} choices={yesNoChoices(props.field, texts.fields)} />;
 }
 
 function LoadedChoice(props: ControlProps) {
   const { registers, texts, language } = useForm();
   const { field, parts, value, set } = props;
-  const { choices, isFailed, retry } = useChoices(field, registers);
-  if (isFailed)
+  const { choices, isFailed, isLoading, retry } = useChoices(field, registers);
+  const isRetried = useRef(false);
+  useEffect(() => {
+    // The button that was pressed is gone.
+    if (choices && isRetried.current && document.activeElement === document.body) focusOn(parts.id);
+  }, [choices]);
+  if (isFailed) {
+    const again = () => {
+      isRetried.current = true;
+      if (!isLoading) retry();
+    };
     return (
-      <LabelledField {...parts}>
-        <p>
-          {texts.fields.unavailable}{' '}
-          <button type="button" class="link" id={parts.id} onClick={retry}>
-            {texts.saved.retry}
-          </button>
-        </p>
-      </LabelledField>
+      <GroupedField {...parts}>
+        <p role="status">{isLoading ? texts.loading : texts.fields.unavailable}</p>
+        <button type="button" class="link" aria-disabled={isLoading} onClick={again}>
+          {texts.saved.retry}
+        </button>
+      </GroupedField>
+    );
+  }
+  const isGroup = field.kind === 'checkboxes' || field.asRadio;
+  if (choices === undefined && isGroup)
+    return (
+      <GroupedField {...parts}>
+        <p>{texts.loading}</p>
+      </GroupedField>
     );
   const named = (choices ?? []).map((choice) => ({ ...choice, label: labelOf(choice, language) }));
   const options = withPresent(named, value, field.kind === 'checkboxes');
   if (field.kind === 'checkboxes') return <CheckBoxes parts={parts} choices={options} value={value} set={set} />;
-  if (field.asRadio) return <RadioButtons parts={parts} choices={options} value={value} set={set} />;
+  if (field.asRadio && options.length <= mostFound) return <RadioButtons {...props} choices={options} />;
   if (options.length > longestMenu)
     return (
       <LabelledField {...parts} hint={parts.hint ?? texts.fields.search}>
@@ -106,7 +124,14 @@ function Menu({ parts, choices, value, set, isLoading }: ChoiceProps & { isLoadi
   );
 }
 
-function RadioButtons({ parts, choices, value, set }: ChoiceProps) {
+function RadioButtons({ field, parts, choices, value, set }: ChoiceProps & ControlProps) {
+  const { texts } = useForm();
+  const hasAnswer = value !== undefined && value !== null;
+  const clear = () => {
+    set(undefined);
+    // The button that was pressed is gone.
+    focusOn(parts.id);
+  };
   return (
     <GroupedField {...parts}>
       {choices.map((choice, index) => (
@@ -121,30 +146,74 @@ function RadioButtons({ parts, choices, value, set }: ChoiceProps) {
           <label for={`${parts.id}-${index}`}>{choice.label}</label>
         </div>
       ))}
+      {hasAnswer && !field.isRequired && (
+        <button type="button" class="link" onClick={clear}>
+          {texts.fields.clear}
+          <span class="visually-hidden">{texts.check.changeOf(field.label)}</span>
+        </button>
+      )}
     </GroupedField>
   );
 }
 
+/** If there are too many choices for the browser, shows those that are chosen and those that are found. */
 function CheckBoxes({ parts, choices, value, set }: ChoiceProps) {
+  const [text, setText] = useState('');
   const chosen: unknown[] = Array.isArray(value) ? value : [];
-  const toggle = (choice: Choice, isChosen: boolean) => {
+  const isLong = choices.length > mostFound;
+  const hits = new Set(isLong ? found(choices, text) : choices);
+  const isChosen = (choice: Choice) => chosen.some((one) => isEqual(one, choice.value));
+  const toggle = (choice: Choice, isTicked: boolean) => {
     const others = chosen.filter((one) => !isEqual(one, choice.value));
-    const next = isChosen ? [...others, choice.value] : others;
+    const next = isTicked ? [...others, choice.value] : others;
     set(next.length > 0 ? next : undefined);
   };
   return (
     <GroupedField {...parts}>
-      {choices.map((choice, index) => (
-        <div class="choice" key={String(choice.value)}>
-          <input
-            type="checkbox"
-            id={`${parts.id}-${index}`}
-            checked={chosen.some((one) => isEqual(one, choice.value))}
-            onChange={(event) => toggle(choice, event.currentTarget.checked)}
-          />
-          <label for={`${parts.id}-${index}`}>{choice.label}</label>
-        </div>
-      ))}
+      {isLong && <Search id={`${parts.id}-search`} text={text} setText={setText} count={hits.size} />}
+      {choices.map(
+        (choice, index) =>
+          (hits.has(choice) || isChosen(choice)) && (
+            <div class="choice" key={String(choice.value)}>
+              <input
+                type="checkbox"
+                id={`${parts.id}-${index}`}
+                checked={isChosen(choice)}
+                onChange={(event) => toggle(choice, event.currentTarget.checked)}
+              />
+              <label for={`${parts.id}-${index}`}>{choice.label}</label>
+            </div>
+          ),
+      )}
     </GroupedField>
+  );
+}
+
+interface SearchProps {
+  id: string;
+  text: string;
+  setText(text: string): void;
+  /** Number of choices that were found. */
+  count: number;
+}
+
+function Search({ id, text, setText, count }: SearchProps) {
+  const { fields } = useForm().texts;
+  return (
+    <>
+      <label for={id}>{fields.searchHere}</label>
+      <input
+        id={id}
+        type="text"
+        autocomplete="off"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        // Enter would submit the page.
+        onKeyDown={(event) => event.key === 'Enter' && event.preventDefault()}
+      />
+      <p class="visually-hidden" role="status">
+        {text !== '' && (count === 0 ? fields.noneFound : fields.found(count))}
+      </p>
+    </>
   );
 }

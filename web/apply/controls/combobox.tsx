@@ -1,6 +1,6 @@
 // An input that searches a long list: the editable combobox of the ARIA Authoring Practices, with a listbox. Only
 // values of the list are stored.
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
 import { isEqual } from '../model/json.ts';
@@ -11,6 +11,7 @@ import type { ChoiceProps } from './control-props.ts';
 export function Combobox({ parts, choices, value, set }: ChoiceProps) {
   const { texts } = useForm();
   const box = useBox(choices, value, set);
+  const hasMessage = useUnlisted(parts.id, box) && parts.error === undefined;
   const { shown, active, isOpen } = box;
   const optionId = (index: number) => `${parts.id}-option-${index}`;
   const hasList = isOpen && shown.length > 0;
@@ -21,15 +22,15 @@ export function Combobox({ parts, choices, value, set }: ChoiceProps) {
   const problemId = `${parts.id}-not-listed`;
   return (
     <div class="combobox">
-      {box.isNotListed && (
+      {hasMessage && (
         <p class="error" id={problemId}>
           <span class="visually-hidden">{parts.errorPrefix}</span> {texts.fields.notListed}
         </p>
       )}
       <input
         id={parts.id}
-        aria-describedby={[box.isNotListed && problemId, description].filter(Boolean).join(' ')}
-        aria-invalid={box.isNotListed || isInvalid}
+        aria-describedby={[hasMessage && problemId, description].filter(Boolean).join(' ')}
+        aria-invalid={hasMessage || isInvalid}
         type="text"
         role="combobox"
         autocomplete="off"
@@ -67,6 +68,29 @@ export function Combobox({ parts, choices, value, set }: ChoiceProps) {
       </p>
     </div>
   );
+}
+
+/** Milliseconds. A message that appeared at once would move the button that a mouse is pressing. */
+const messageDelay = 300;
+
+/**
+ * Records in the form that the input has a text which is not in the list. Returns true if the input should say so: a
+ * moment after the list was closed.
+ */
+function useUnlisted(id: string, { isOpen, isNotListed }: { isOpen: boolean; isNotListed: boolean }): boolean {
+  const { unlisted } = useForm();
+  const [isShown, setShown] = useState(false);
+  // `useEffect` would run only after the page is painted, and Enter may be pressed before that.
+  useLayoutEffect(() => {
+    if (!isNotListed) return undefined;
+    unlisted?.add(id);
+    return () => void unlisted?.delete(id);
+  }, [id, isNotListed]);
+  useEffect(() => {
+    const timer = setTimeout(() => setShown(isNotListed && !isOpen), messageDelay);
+    return () => clearTimeout(timer);
+  }, [isNotListed, isOpen]);
+  return isShown && isNotListed && !isOpen;
 }
 
 function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown) => void) {
@@ -112,8 +136,8 @@ function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown
     ...{ shown, active, isOpen, list, choose, type, onKeyDown },
     text: typed ?? choices.find((choice) => isEqual(choice.value, value))?.label ?? '',
     isTyping: typed !== undefined,
-    /** True after the input was left with a text that is not an answer. No value is stored. */
-    isNotListed: !isOpen && typed !== undefined && typed.trim() !== '' && answerOf(typed) === undefined,
+    /** True if the input has a text that is not an answer. No value is stored. */
+    isNotListed: typed !== undefined && typed.trim() !== '' && answerOf(typed) === undefined,
     open: () => setOpen(true),
     close: () => setOpen(false),
   };

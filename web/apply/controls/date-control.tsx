@@ -28,7 +28,7 @@ export function DateControl({ field, parts, value, set }: ControlProps) {
             <label for={`${parts.id}-${part}`}>{texts.fields[part]}</label>
             <input
               id={`${parts.id}-${part}`}
-              class={part === 'year' ? 'short' : 'shorter'}
+              class="shorter"
               type="text"
               inputMode="numeric"
               autocomplete={birthday ? `bday-${part}` : 'off'}

@@ -8,7 +8,7 @@ import { isObject, type Path } from '../model/json.ts';
 import type { ControlProps } from './control-props.ts';
 
 export function FileControl({ field, parts, value, set: _set }: ControlProps) {
-  const { texts, files, allowsFiles, changeContent, announce } = useForm();
+  const { texts, files, allowsFiles, fileLimit, changeContent, announce } = useForm();
   const urns = urnsIn(value);
   const props = isObject(field.options.componentProps) ? field.options.componentProps : {};
   const remove = (urn: string, name: string) => {
@@ -19,8 +19,11 @@ export function FileControl({ field, parts, value, set: _set }: ControlProps) {
   };
   const nameOf = (urn: string, index: number) =>
     Object.entries(files).find(([, other]) => other === urn)?.[0] ?? texts.files.file(index + 1);
+  const limit =
+    allowsFiles && fileLimit !== undefined ? texts.files.limit(megabytes(fileLimit, texts.locale)) : undefined;
+  const hint = [parts.hint, limit].filter((line) => line !== undefined).join('\n') || undefined;
   return (
-    <GroupedField {...parts}>
+    <GroupedField {...parts} hint={hint}>
       {urns.length > 0 && (
         <ul>
           {urns.map((urn, index) => (
@@ -34,13 +37,21 @@ export function FileControl({ field, parts, value, set: _set }: ControlProps) {
         </ul>
       )}
       {allowsFiles ? (
-        <UploadInput path={field.path} parts={parts} accept={props.accept} isMultiple={props.multiple === true} />
+        <UploadInput
+          path={field.path}
+          parts={{ ...parts, hint }}
+          accept={props.accept}
+          isMultiple={props.multiple === true}
+        />
       ) : (
         <p class="notice">{texts.files.none}</p>
       )}
     </GroupedField>
   );
 }
+
+/** Rounds down, so that a file of the size that people read is never refused. */
+const megabytes = (bytes: number, locale: string) => (Math.floor((bytes / 1_048_576) * 10) / 10).toLocaleString(locale);
 
 interface UploadProps {
   path: Path;

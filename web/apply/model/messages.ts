@@ -45,7 +45,7 @@ function messageOf({ keyword, schema }: Finding, field: Field, { errors }: Texts
     case 'maxLength':
       return errors.tooLong(label, bound);
     case 'pattern':
-      return errors.pattern(label);
+      return errorLike(field, errors);
     case 'format':
       return formatMessage(schema, field, errors);
     case 'enum':
@@ -81,10 +81,16 @@ function typeMessage(field: Field, errors: Errors): string {
   return isLine(field.kind) ? missing(field, errors) : choiceMessage(field, errors);
 }
 
-function formatMessage({ format }: JsonObject, { label, kind }: Field, errors: Errors): string {
-  if (kind === 'date' || format === 'date') return errors.date(label);
-  const example = typeof format === 'string' ? examples[format] : undefined;
-  return example === undefined ? errors.pattern(label) : errors.like(label, example);
+function formatMessage({ format }: JsonObject, field: Field, errors: Errors): string {
+  if (field.kind === 'date' || format === 'date') return errors.date(field.label);
+  return errorLike(field, errors, typeof format === 'string' ? examples[format] : undefined);
+}
+
+/** Names an example of the definition, or else the given one. */
+function errorLike({ label, place }: Field, errors: Errors, example?: string): string {
+  const given = Array.isArray(place.schema.examples) ? place.schema.examples[0] : undefined;
+  const shown = typeof given === 'string' ? given : example;
+  return shown === undefined ? errors.pattern(label) : errors.like(label, shown);
 }
 
 function boundMessage(keyword: string, label: string, bound: number, errors: Errors): string {

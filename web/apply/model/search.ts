@@ -4,7 +4,7 @@ import type { Choice } from './registers.ts';
 const folded = (text: string) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase().trim();
 
 /** The browser is slow with more options. */
-const mostFound = 100;
+export const mostFound = 100;
 
 /**
  * Returns the first 100 choices whose label contains the text. Labels that begin with the text come first. Without a

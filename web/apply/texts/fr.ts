@@ -9,6 +9,7 @@ export const french: EnglishTexts = {
   languageOfThisPage: 'Langue',
   skip: 'Aller au contenu principal',
   loading: 'Chargement',
+  wait: 'Un instant…',
   continue: 'Continuer',
   back: 'Retour',
   errorTitle: (title) => `Erreur : ${title}`,
@@ -57,6 +58,7 @@ export const french: EnglishTexts = {
       'Vos réponses sont enregistrées. Pour continuer, ouvrez le lien du courriel que nous vous avons envoyé. Vous pouvez fermer cette page.',
     unsaved: 'Des réponses ne sont pas encore enregistrées. Restez sur cette page jusqu’à ce qu’elles le soient.',
     sending: 'Vos fichiers partent en ce moment. Gardez cette page ouverte jusqu’à la fin de l’envoi.',
+    failed: 'Cet ordinateur a encore accès à votre formulaire. Attendez un peu, puis essayez de nouveau.',
     unsent: 'Un fichier n’a pas pu être envoyé. Envoyez-le encore, ou continuez sans lui.',
   },
   deletion: {
@@ -171,6 +173,8 @@ export const french: EnglishTexts = {
     found: (count) => (count < 2 ? `${count} réponse trouvée` : `${count} réponses trouvées`),
     noneFound: 'Aucune réponse trouvée',
     notListed: 'Cela n’est pas dans la liste et n’est donc pas enregistré. Choisissez une réponse de la liste.',
+    searchHere: 'Chercher dans cette liste',
+    clear: 'Retirer cette réponse',
     unavailable: 'La liste des réponses n’a pas pu être chargée.',
     notShown: 'Cette partie du formulaire ne peut pas être affichée.',
     computed: 'Il n’y a rien à remplir ici.',
@@ -184,7 +188,8 @@ export const french: EnglishTexts = {
     file: (number) => `Fichier ${number}`,
     remove: (name) => `Retirer ${name}`,
     removed: (name) => `${name} a été retiré.`,
-    tooLarge: (name) => `${name} est trop gros`,
+    limit: (megabytes) => `Au plus ${megabytes} Mo par fichier`,
+    tooLarge: (name) => `${name} est trop gros. Choisissez un fichier plus petit`,
     tooMany: (name) => `${name} n’a pas été envoyé. Ce formulaire n’accepte plus de fichiers`,
     refused: (name) => `${name} n’est pas accepté ici. Choisissez un autre fichier`,
     noService: (name) =>
@@ -200,6 +205,8 @@ export const french: EnglishTexts = {
     notChosen: (label) => `Choisissez une réponse pour « ${label} »`,
     noFile: (label) => `Ajoutez un fichier pour « ${label} »`,
     notTicked: (label) => `Cochez la case « ${label} »`,
+    notListed: (label) =>
+      `Ce que vous avez écrit pour « ${label} » n’est pas dans la liste. Choisissez une réponse de la liste`,
     number: (label) => `« ${label} » doit être un nombre, comme 12500`,
     integer: (label) => `« ${label} » doit être un nombre entier, comme 12500`,
     tooShort: (label, count) => `« ${label} » doit avoir au moins ${count} caractère${s(count)}`,

@@ -1,5 +1,5 @@
 // Shows an open form: its pages, the summary and the receipt, or a page that interrupts them, such as the code page.
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import type { Fragment } from '../address.ts';
 import type { Api, Definition } from '../api.ts';
 import { Elements } from '../controls/element.tsx';
@@ -44,7 +44,10 @@ export interface FormPagesProps {
 export function FormPages(props: FormPagesProps) {
   const { frame, api, definition, formId } = props;
   const texts = textsOf(frame.language);
-  const [announcement, announce] = useState('');
+  const [said, setSaid] = useState({ text: '', count: 0 });
+  const announce = (text: string) => setSaid(({ count }) => ({ text, count: count + 1 }));
+  // A new element, because screen readers do not read a text again that stays the same.
+  const announcement = <span key={said.count}>{said.text}</span>;
   const [messages, setErrors] = useState<ReadonlyMap<string, Message>>(new Map());
   const draft = useDraft(props.work, {
     merged: () => announce(texts.conflict.merged),
@@ -66,6 +69,8 @@ export function FormPages(props: FormPagesProps) {
     registers: props.registers,
     language: frame.language,
     allowsFiles: definition.files,
+    fileLimit: definition.fileLimit,
+    unlisted: useRef(new Set<string>()).current,
     show: (elements, place) => <Elements elements={elements} place={place} />,
   };
   const pages = visiblePages(model.pages, data);

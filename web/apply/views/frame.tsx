@@ -21,14 +21,16 @@ interface PageProps {
   hasErrors?: boolean;
   /** Changes when another page is shown, so that the heading gets the focus. */
   pageKey: string;
-  announcement?: string | undefined;
+  announcement?: ComponentChildren;
   children: ComponentChildren;
 }
+
+/** True after a page was shown. The focus stays at the beginning of the document when a person opens the start page. */
+let hasShownPage = false;
 
 export function Page({ frame, title, caption, hasErrors = false, pageKey, announcement, children }: PageProps) {
   const texts = textsOf(frame.language);
   const heading = useRef<HTMLHeadingElement>(null);
-  const isFirst = useRef(true);
   // Layout effects set the language and the title before a screen reader reads the page. They also give the heading the
   // focus before a field of the new page can take it.
   useLayoutEffect(() => {
@@ -38,9 +40,10 @@ export function Page({ frame, title, caption, hasErrors = false, pageKey, announ
     document.title = hasErrors ? texts.errorTitle(named) : named;
   });
   useLayoutEffect(() => {
-    if (!isFirst.current || document.activeElement === document.body) window.scrollTo(0, 0);
-    if (!isFirst.current || pageKey !== 'start') heading.current?.focus({ preventScroll: true });
-    isFirst.current = false;
+    if (pageKey === 'loading') return;
+    window.scrollTo(0, 0);
+    if (hasShownPage || pageKey !== 'start') heading.current?.focus({ preventScroll: true });
+    hasShownPage = true;
   }, [pageKey]);
   return (
     <>

@@ -9,7 +9,7 @@ import { pathOf, pointerOf } from '../model/json.ts';
 import { messageFor } from '../model/messages.ts';
 import { fieldsOf, findingsFor } from '../model/questions.ts';
 import { titled } from '../model/titles.ts';
-import type { Message } from '../texts/texts.ts';
+import type { Message, Texts } from '../texts/texts.ts';
 import { Page } from './frame.tsx';
 import { LeaveButtons } from './leave-buttons.tsx';
 import { SaveStateNote } from './save-state.tsx';
@@ -63,7 +63,7 @@ export function QuestionPage(props: QuestionProps) {
           <LeaveButtons key={number} work={draft.work} onLeft={props.onLeft} onDelete={() => go('delete')} />
         </div>
       </form>
-      <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />
+      <SaveStateNote state={draft.state} retry={() => draft.work.retryNow()} />
     </Page>
   );
 }
@@ -77,8 +77,14 @@ function problemsOf({ form, place, validator }: SharedProps, page: FormPage): Ma
   const beingSent = new Set(uploads.running.map(({ path }) => pointerOf(path)));
   const fields = fieldsOf(page.elements, place, data);
   const ofThisPage = (given: unknown) => validator(given).filter(({ concernsForm }) => !concernsForm);
-  const problems = findingsFor(data, fields, ofThisPage).map(({ finding, field }): [string, Message][] =>
-    field ? [[pointerOf(field.path), (texts) => messageFor(finding, titled(field, fields, texts), texts)]] : [],
-  );
-  return new Map(problems.flat().filter(([pointer]) => !beingSent.has(pointer)));
+  const found = findingsFor(data, fields, ofThisPage);
+  const problems = fields.map((field): [string, Message][] => {
+    const finding = found.find((one) => one.field === field)?.finding;
+    const pointer = pointerOf(field.path);
+    const inWords = (texts: Texts) => titled(field, fields, texts);
+    if (form.unlisted?.has(idOf(field.path)))
+      return [[pointer, (texts) => texts.errors.notListed(inWords(texts).label)]];
+    return finding && !beingSent.has(pointer) ? [[pointer, (texts) => messageFor(finding, inWords(texts), texts)]] : [];
+  });
+  return new Map(problems.flat());
 }

@@ -1,4 +1,5 @@
 // The properties that every page of a form gets.
+import type { ComponentChildren } from 'preact';
 import type { Fragment } from '../address.ts';
 import type { FormContext } from '../form-context.ts';
 import type { Place, pagesOf } from '../model/elements.ts';
@@ -17,7 +18,7 @@ export interface SharedProps extends FormModel {
   frame: FrameProps;
   form: FormContext;
   draft: OpenDraft;
-  announcement: string;
+  announcement: ComponentChildren;
   /** Shows messages at fields, keyed by the pointer of the field. */
   setErrors(errors: ReadonlyMap<string, Message>): void;
   go(page: Fragment['page'], how?: 'push' | 'replace'): void;
