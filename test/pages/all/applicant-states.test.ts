@@ -572,7 +572,7 @@ it('“Send another code” shows that another code was sent, also to people who
   const gate = Promise.withResolvers<void>();
   await page.route('**/codes', (route) => gate.promise.then(() => route.fallback()));
   await page.getByRole('button', { name: 'Send another code' }).click();
-  await expect.poll(() => status.textContent()).toBe('');
+  await expect.poll(() => status.textContent()).toMatch(/^(?:One moment…)?$/);
   gate.resolve();
   await status.getByText('we have sent another code').waitFor();
 });
@@ -676,6 +676,37 @@ describe('a form that cannot be filled in is explained', () => {
     await page.getByRole('heading', { name: 'This computer has forgotten your form' }).waitFor();
     expect(new URL(page.url()).hash).toBe('');
   });
+});
+
+it('“Leave this computer” runs once, says that it takes long, and names what has failed', async () => {
+  const { page } = await open({ definition: simple, ...inDraft }, { bypassCSP: true }, `${asForm}&page=1`);
+  const gate = Promise.withResolvers<void>();
+  let asked = 0;
+  await page.route('**/cookie', async (route) => {
+    asked += 1;
+    await gate.promise;
+    await route.abort();
+  });
+  const leave = page.getByRole('button', { name: 'Leave this computer' });
+  const status = page.locator('.buttons').getByRole('status');
+  await leave.click();
+  await leave.dispatchEvent('click');
+  await status.getByText('One moment…').waitFor();
+  expect([asked, await leave.getAttribute('aria-disabled')]).toEqual([1, 'true']);
+  expect(await faultsOf(page)).toEqual([]);
+  gate.resolve();
+  await status.getByText('This computer still remembers your form.').waitFor();
+});
+
+it('a start page that follows another page gives its heading the focus, the first page does not', async () => {
+  const { page } = await open({ definition: simple });
+  await page.getByRole('button', { name: 'Start now' }).waitFor();
+  expect(await page.locator('h1:focus').count()).toBe(0);
+  await begin(page);
+  await page.getByRole('button', { name: 'Leave this computer' }).click();
+  await page.getByRole('button', { name: 'Start a new form' }).click();
+  await page.getByRole('button', { name: 'Start now' }).waitFor();
+  await page.locator('h1:focus').waitFor();
 });
 
 it('what is typed while this computer forgets the form is kept, and saved after a code was entered', async () => {
@@ -867,6 +898,113 @@ test('a stored answer cannot be lost by a click while the list that it comes fro
   release();
   await expect.poll(() => page.getByLabel('Town').isEnabled()).toBe(true);
   await expect.poll(() => page.locator('option:checked').textContent()).toBe('Town b');
+});
+
+describe('a list of choices from a register', () => {
+  const withRegister = (options: object, schema: object) => ({
+    ...simple,
+    dataSchema: { properties: { towns: { title: 'Towns', ...schema } } },
+    uiSchema: {
+      type: 'Control',
+      scope: '#/properties/towns',
+      options: { register: { urn: 'urn:x:/configuration/data-register/towns' }, ...options },
+    },
+  });
+  const towns = (count: number) => Array.from({ length: count }, (_, index) => `Town ${index}`);
+  const many = { type: 'array', items: { type: 'string' } };
+
+  it('that could not be loaded can be loaded again with a button that keeps its name, and then gets the focus', async () => {
+    const script: ScriptedIntake = {
+      definition: withRegister({}, { type: 'string' }),
+      entries: towns(3),
+      answers: { 'GET entries': { status: 404, body: {} } },
+    };
+    const { page } = await open(script, { bypassCSP: true });
+    await begin(page);
+    const group = page.getByRole('group', { name: 'Towns' });
+    await group.getByRole('status').getByText('The list of answers could not be loaded.').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    script.answers = {};
+    await group.getByRole('button', { name: 'Try again now' }).click();
+    await page.locator('select:focus').waitFor();
+  });
+
+  it('says that it is loading, as boxes too', async () => {
+    const gate = Promise.withResolvers<void>();
+    const { page } = await open({ definition: withRegister({}, many), entries: towns(3) }, {}, '', (opening) =>
+      opening.route('**/registers/**', (route) => gate.promise.then(() => route.fallback())),
+    );
+    await begin(page);
+    await page.getByRole('group', { name: 'Towns' }).getByText('Loading').waitFor();
+    gate.resolve();
+    await page.getByLabel('Town 2').check();
+  });
+
+  it('that is very long is searched, and the boxes that are ticked stay', async () => {
+    const script: ScriptedIntake = { definition: withRegister({}, many), entries: towns(3_000) };
+    const { page } = await open(script, { bypassCSP: true });
+    await begin(page);
+    await page.getByRole('checkbox').first().waitFor();
+    expect(await page.getByRole('checkbox').count()).toBe(100);
+    const search = page.getByLabel('Search in this list');
+    for (const town of ['Town 2999', 'Town 2998']) {
+      await search.fill(town);
+      await page.getByLabel(town).check();
+    }
+    await expect.poll(() => page.getByRole('checkbox').count()).toBe(2);
+    await search.press('Enter');
+    await expect.poll(() => script.saved).toEqual({ data: { towns: ['Town 2999', 'Town 2998'] }, files: {} });
+    expect(await faultsOf(page)).toEqual([]);
+  });
+
+  it('that is very long is searched instead of shown as radio buttons', async () => {
+    const { page } = await open({ definition: withRegister({ radio: true }, { type: 'string' }), entries: towns(101) });
+    await begin(page);
+    await page.getByRole('combobox', { name: 'Towns' }).waitFor();
+    expect(await page.getByRole('radio').count()).toBe(0);
+  });
+});
+
+it('an answer to an optional question with radio buttons can be removed, that to a required one cannot', async () => {
+  const choice = (title: string) => ({ type: 'string', title, enum: ['One', 'Two'] });
+  const properties = { may: choice('May'), must: choice('Must') };
+  const elements = ['may', 'must'].map((name) => ({
+    ...{ type: 'Control', scope: `#/properties/${name}`, options: { radio: true } },
+  }));
+  const script: ScriptedIntake = {
+    definition: {
+      ...simple,
+      dataSchema: { type: 'object', required: ['must'], properties },
+      uiSchema: { type: 'VerticalLayout', elements },
+    },
+  };
+  const { page } = await open(script, { bypassCSP: true });
+  await begin(page);
+  for (const name of ['May', 'Must']) await page.getByRole('group', { name }).getByLabel('Two').check();
+  await expect.poll(() => script.saved).toEqual({ data: { may: 'Two', must: 'Two' }, files: {} });
+  expect(await faultsOf(page)).toEqual([]);
+  await page.getByRole('button', { name: /^Remove this answer.*May$/ }).click();
+  await expect.poll(() => script.saved).toEqual({ data: { must: 'Two' }, files: {} });
+  await page.getByRole('group', { name: 'May' }).locator('input:focus').waitFor();
+  expect(await page.getByRole('button', { name: 'Remove this answer' }).count()).toBe(0);
+});
+
+it('a file that is too large is refused before it is sent, and the question says how large a file may be', async () => {
+  const dataSchema = { properties: { plan: { type: 'string', format: 'file-urn', title: 'Plan' } } };
+  const definition = { ...simple, files: true, fileLimit: 1_572_864, dataSchema };
+  const { page } = await open({ definition });
+  let sent = 0;
+  page.on('request', (request) => {
+    if (request.url().includes('/files?')) sent += 1;
+  });
+  await begin(page);
+  await page.getByText('At most 1.5 MB per file').waitFor();
+  const file = (size: number) => ({ name: 'plan.pdf', mimeType: 'application/pdf', buffer: Buffer.alloc(size) });
+  await page.locator('input[type=file]').setInputFiles(file(1_572_865));
+  await page.getByText('plan.pdf is too large. Choose a smaller file').first().waitFor();
+  expect(sent).toBe(0);
+  await page.locator('input[type=file]').setInputFiles(file(1_572_864));
+  await page.getByText('plan.pdf was added.').first().waitFor();
 });
 
 describe('files that are still being sent', () => {
@@ -1332,6 +1470,31 @@ describe('a field that searches a long list', () => {
     await input.fill('Canada');
     await page.keyboard.press('Tab');
     await expect.poll(() => problem.count()).toBe(0);
+  });
+
+  it('does not drop a text that is not in the list when the person continues: the summary names it', async () => {
+    const { page } = await open(
+      { definition: { ...simple, dataSchema: { properties: { country } } } },
+      { bypassCSP: true },
+    );
+    await begin(page);
+    const input = page.getByRole('combobox');
+    const message = 'What you typed for “Country” is not in the list. Choose an answer from the list';
+    const go = { Cana: () => page.keyboard.press('Enter'), Nowhere: () => next(page) };
+    for (const [text, press] of Object.entries(go)) {
+      await input.fill(text);
+      await press();
+      await page.locator('.error-summary:focus').waitFor();
+      await expect.poll(() => page.locator('.error-summary a').allTextContents()).toEqual([message]);
+      await expect.poll(() => page.locator('.field .error').allTextContents()).toEqual([`Error: ${message}`]);
+      await expect.poll(() => page.title()).toMatch(/^Error: /);
+      expect(await input.inputValue()).toBe(text);
+    }
+    expect(await faultsOf(page)).toEqual([]);
+    await page.locator('.error-summary a').click();
+    await input.fill('Canada');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
   });
 
   it('shows the answer that another window has saved', async () => {

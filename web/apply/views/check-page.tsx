@@ -10,6 +10,7 @@ import { summarized, withTitles } from '../model/titles.ts';
 import { newId } from '../new-id.ts';
 import type { EndReason } from '../saving/saver.ts';
 import { useIsShown } from '../use-is-shown.ts';
+import { useSlow } from '../use-slow.ts';
 import { Answers } from './answers.tsx';
 import { Page } from './frame.tsx';
 import { HiddenAnswers } from './hidden-answers.tsx';
@@ -32,6 +33,7 @@ export function CheckPage(props: CheckProps) {
   const { frame, form, draft, pages, place, go, announcement } = props;
   const { texts, data } = form;
   const { problems, attempt, isBusy, submit, ...hidden } = useSubmission(props);
+  const isSlow = useSlow(isBusy);
   const open = (field: Field) => {
     const at = pages.findIndex((page) =>
       fieldsOf(page.elements, place, data).some(({ path }) => isSame(path, field.path)),
@@ -74,6 +76,7 @@ export function CheckPage(props: CheckProps) {
         <button type="button" aria-disabled={isBusy} onClick={() => void submit()}>
           {isBusy ? texts.check.sending : texts.check.send}
         </button>
+        <span role="status">{isSlow && texts.wait}</span>
         {pages.length > 0 && (
           <button type="button" class="quiet" onClick={() => go(pages.length)}>
             {texts.back}
@@ -81,7 +84,7 @@ export function CheckPage(props: CheckProps) {
         )}
         <LeaveButtons work={draft.work} onLeft={props.onLeft} onDelete={() => go('delete')} />
       </div>
-      <SaveStateNote state={draft.state} retry={() => draft.work.saver.retryNow()} />
+      <SaveStateNote state={draft.state} retry={() => draft.work.retryNow()} />
     </Page>
   );
 }

@@ -5,6 +5,7 @@ import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { described, LabelledField } from '../../shared/field.tsx';
 import { type Api, ApiProblem } from '../api.ts';
 import { type Message, textsOf } from '../texts/texts.ts';
+import { useSlow } from '../use-slow.ts';
 import { type FrameProps, Page } from './frame.tsx';
 import { problemText } from './problem-text.ts';
 
@@ -27,6 +28,7 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
   /** False while a code is being sent, so that screen readers read the status again, and after that has failed. */
   const [isSaid, setSaid] = useState(false);
   const [isBusy, setBusy] = useState(false);
+  const isSlow = useSlow(isBusy);
   const isSent = sent > 0;
   const fail = (text: Message) => {
     setError({ text });
@@ -75,7 +77,7 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
           {isSent ? texts.code.again : texts.code.send}
         </button>
       </div>
-      <p role="status">{isSaid && (sent > 1 ? texts.code.sentAgain : texts.code.sent)}</p>
+      <p role="status">{isSlow ? texts.wait : isSaid && (sent > 1 ? texts.code.sentAgain : texts.code.sent)}</p>
       <form noValidate onSubmit={check}>
         <LabelledField {...parts}>
           <input

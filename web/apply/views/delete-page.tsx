@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { ApiProblem, endOf } from '../api.ts';
 import type { Message } from '../texts/texts.ts';
+import { useSlow } from '../use-slow.ts';
 import { Page } from './frame.tsx';
 import { problemText } from './problem-text.ts';
 import type { SharedProps } from './shared-props.ts';
@@ -19,6 +20,7 @@ export function DeletePage({ frame, form, draft, onKept, onDeleted, onEnd }: Del
   const [refusal, setError] = useState<{ text: Message }>();
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
+  const isSlow = useSlow(isBusy);
   const refused = (cause: unknown) => {
     const problem = cause instanceof ApiProblem ? cause : new ApiProblem(0);
     const end = endOf(problem);
@@ -54,6 +56,7 @@ export function DeletePage({ frame, form, draft, onKept, onDeleted, onEnd }: Del
         <button type="button" class="quiet" onClick={onKept}>
           {texts.deletion.keep}
         </button>
+        <span role="status">{isSlow && texts.wait}</span>
       </div>
     </Page>
   );

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { useForm } from '../form-context.ts';
 import type { DraftWork } from '../saving/draft-work.ts';
 import { useIsShown } from '../use-is-shown.ts';
+import { useSlow } from '../use-slow.ts';
 
 interface LeaveProps {
   work: DraftWork;
@@ -13,11 +14,19 @@ interface LeaveProps {
 
 export function LeaveButtons({ work, onLeft, onDelete }: LeaveProps) {
   const { texts, api, formId, uploads } = useForm();
-  const [hint, setHint] = useState<'sending' | 'unsent' | 'unsaved'>();
+  const [hint, setHint] = useState<'sending' | 'unsent' | 'unsaved' | 'failed'>();
+  const [isBusy, setBusy] = useState(false);
+  const isSlow = useSlow(isBusy);
   // Since the hint appeared, the person may have used the upload note to send or discard the failed files.
   const isOver = hint === 'unsent' && uploads.failed.length === 0;
   const isShown = useIsShown();
   const leave = async () => {
+    if (isBusy) return;
+    setBusy(true);
+    await tryToLeave();
+    setBusy(false);
+  };
+  const tryToLeave = async () => {
     setHint(uploads.running.length > 0 ? 'sending' : undefined);
     try {
       const outcome = await work.flush();
@@ -29,18 +38,18 @@ export function LeaveButtons({ work, onLeft, onDelete }: LeaveProps) {
       if (work.isSafe) onLeft();
       else work.requireCode();
     } catch {
-      setHint('unsaved');
+      setHint('failed');
     }
   };
   return (
     <>
-      <button type="button" class="link" onClick={() => void leave()}>
+      <button type="button" class="link" aria-disabled={isBusy} onClick={() => void leave()}>
         {texts.leave.button}
       </button>
       <button type="button" class="link" onClick={onDelete}>
         {texts.deletion.button}
       </button>
-      <span role="status">{hint && !isOver && texts.leave[hint]}</span>
+      <span role="status">{hint && !isOver ? texts.leave[hint] : isSlow && texts.wait}</span>
     </>
   );
 }

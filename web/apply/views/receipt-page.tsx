@@ -6,6 +6,7 @@ import { useForm } from '../form-context.ts';
 import type { Field } from '../model/fields.ts';
 import { itemsOf } from '../model/questions.ts';
 import { summarized } from '../model/titles.ts';
+import { useSlow } from '../use-slow.ts';
 import { Answers } from './answers.tsx';
 import { type FrameProps, Page } from './frame.tsx';
 import { dateText } from './problem-text.ts';
@@ -43,17 +44,20 @@ export function ReceiptPage({ frame, submission, fields, onFinished }: ReceiptPr
 /** Removes the cookie of the form from this browser. */
 function CloseButton({ onClosed }: { onClosed(): void }) {
   const { texts, api, formId } = useForm();
-  const [hasFailed, setFailed] = useState(false);
+  const [state, setState] = useState<'busy' | 'failed'>();
+  const isBusy = state === 'busy';
+  const isSlow = useSlow(isBusy);
   const close = () => {
-    setFailed(false);
-    api.forget(formId).then(onClosed, () => setFailed(true));
+    if (isBusy) return;
+    setState('busy');
+    api.forget(formId).then(onClosed, () => setState('failed'));
   };
   return (
     <>
-      <button type="button" class="link" onClick={close}>
+      <button type="button" class="link" aria-disabled={isBusy} onClick={close}>
         {texts.receipt.close}
       </button>
-      <span role="status">{hasFailed && texts.saved.offlineRead}</span>
+      <span role="status">{isSlow ? texts.wait : state === 'failed' && texts.saved.offlineRead}</span>
     </>
   );
 }

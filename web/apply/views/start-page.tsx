@@ -6,6 +6,7 @@ import { described, LabelledField } from '../../shared/field.tsx';
 import { type Api, ApiProblem, type Definition } from '../api.ts';
 import { newId } from '../new-id.ts';
 import { type Language, type Message, textsOf } from '../texts/texts.ts';
+import { useSlow } from '../use-slow.ts';
 import { type FrameProps, Page } from './frame.tsx';
 import { problemText } from './problem-text.ts';
 
@@ -25,6 +26,7 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
   const [error, setError] = useState<{ text: Message; field: 'email' | 'name' | undefined }>();
   const [attempt, setAttempt] = useState(0);
   const [isBusy, setBusy] = useState(false);
+  const isSlow = useSlow(isBusy);
   const keyFor = useIdempotencyKey();
   const fail = (text: Message, field?: 'email' | 'name') => {
     setError({ text, field });
@@ -66,6 +68,7 @@ export function StartPage({ frame, api, definition, onStarted }: StartProps) {
           <button type="submit" aria-disabled={isBusy}>
             {texts.start.button}
           </button>
+          <span role="status">{isSlow && texts.wait}</span>
         </div>
       </form>
       <p class="hint">{texts.start.again}</p>
