@@ -84,11 +84,57 @@ it('sends calls with the session, shows responses as text, and knows no token', 
   // A session of another tenant than that of the address counts as signed out.
   await page.goto(`${site.url}/docs/try?tenant=springfield`);
   await page.getByText('Nobody is signed in.').waitFor();
+  // Without a tenant in the address, every session counts as signed out.
+  await page.goto(`${site.url}/docs/try`);
+  await page.getByText('Enter the tenant, and sign in.').waitFor();
   await page.goto(`${site.url}/docs/try?tenant=demo`);
   await page.getByText(/Signed in as Alice.*, tenant demo\./i).waitFor();
   await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByText('Nobody is signed in.').waitFor();
+  await page.getByText('Enter the tenant, and sign in.').waitFor();
   expect(complaints.filter((text) => !text.includes('status of 401'))).toEqual([]);
+});
+
+it('sends a call once although the button is pressed twice', async () => {
+  const page = await open();
+  await signIn(page);
+  let calls = 0;
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  world.upstream.answer = (request, response) => {
+    request.resume();
+    calls += 1;
+    void released.then(() => response.writeHead(201).end(String(calls)));
+  };
+  await page.locator('summary', { hasText: 'Replace a form' }).click();
+  const form = page.locator('form[data-method=PUT]');
+  await form.getByLabel('formId (path)').fill('x');
+  for (let press = 0; press < 2; press += 1) await form.getByLabel('formId (path)').press('Enter');
+  await expect.poll(() => calls).toBe(1);
+  release();
+  await form.getByText('201 Created').waitFor();
+  expect(calls).toBe(1);
+  await form.getByRole('button', { name: 'Send' }).click();
+  await expect.poll(() => calls).toBe(2);
+});
+
+it('no longer warns of the end of a session that a call has extended', async () => {
+  const page = await open();
+  await signIn(page);
+  let isEnding = true;
+  // The test changes only the reported expiry.
+  await page.route('**/token-handler/sessions', async (route) => {
+    const response = await route.fetch();
+    const sessions = (await response.json()) as object[];
+    const expiry = new Date(Date.now() + 90_000).toISOString();
+    await route.fulfill({ response, json: sessions.map((one) => (isEnding ? { ...one, expiry } : one)) });
+  });
+  await page.reload();
+  await page.getByText('Your session ends soon. Any call extends it.').waitFor();
+  isEnding = false;
+  await page.locator('summary', { hasText: 'Read a form' }).click();
+  const form = page.locator('form[data-method=GET]');
+  await form.getByLabel('formId (path)').fill('x');
+  await form.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('Signed in as Alice').waitFor();
 });
 
 it.each(['.', '..'])('sends nothing if a part of the path is %s, which the browser would resolve', async (part) => {

@@ -1,5 +1,6 @@
 // The script of /docs/try: sends each HTML form as a call of the API through the token handler, with the session of the
 // console. It shows responses as text only.
+import type { Session } from '../token-handler-client/session.ts';
 import { TokenHandlerClient } from '../token-handler-client/token-handler-client.ts';
 
 // A session of another tenant counts as signed out: an administrator of that tenant may have made the link that signed
@@ -22,19 +23,23 @@ const failures: Record<string, string> = {
   login_required: 'You have to sign in.',
 };
 const texts = {
-  'signed-out': 'Nobody is signed in.',
+  // Without a tenant in the address, every session counts as signed out.
+  'signed-out': given === '' ? 'Enter the tenant, and sign in.' : 'Nobody is signed in.',
   expired: 'Your session has ended. What you typed is still here.',
   expiring: 'Your session ends soon. Any call extends it.',
 };
+
+const signedInText = ({ name, tenant: of, tenantId }: Session) =>
+  `Signed in as ${name}, tenant ${of?.name ?? tenantId}.`;
+/** The expiry about which the page warns. */
+let warned: string | undefined;
 
 client.on((event) => {
   if (event.type === 'unauthorized') return;
   const error = client.signInError();
   status.textContent =
-    (error && failures[error]) ||
-    (event.type === 'signed-in'
-      ? `Signed in as ${event.session.name}, tenant ${event.session.tenant?.name ?? event.session.tenantId}.`
-      : texts[event.type]);
+    (error && failures[error]) || (event.type === 'signed-in' ? signedInText(event.session) : texts[event.type]);
+  warned = event.type === 'expiring' ? event.session.expiry : undefined;
   const isOut = !client.session;
   find('#who').hidden = !isOut;
   find('#sign-in').hidden = !isOut;
@@ -58,7 +63,10 @@ for (const form of document.querySelectorAll<HTMLFormElement>('form[data-path]')
 
 async function send(form: HTMLFormElement): Promise<void> {
   const { method = 'GET', path = '' } = form.dataset;
+  const button = find('button', form);
+  if (button.ariaDisabled === 'true') return;
   if (method === 'DELETE' && !confirm(`Send DELETE ${path}?`)) return;
+  button.ariaDisabled = 'true';
   const line = find('[role=status]', form);
   const shown = find('pre', form);
   line.textContent = 'Sending …';
@@ -72,7 +80,17 @@ async function send(form: HTMLFormElement): Promise<void> {
     line.textContent = `${response.status} ${response.statusText}, ${Math.round(performance.now() - started)} ms`;
   } catch (error) {
     line.textContent = error instanceof PathError ? error.message : 'The server cannot be reached.';
+  } finally {
+    button.ariaDisabled = null;
+    void removeWarning();
   }
+}
+
+/** Removes the warning if a call has extended the session. */
+async function removeWarning(): Promise<void> {
+  if (warned === undefined) return;
+  const session = await client.read().catch(() => null);
+  if (session && session.expiry !== warned) status.textContent = signedInText(session);
 }
 
 function requestOf(form: HTMLFormElement, method: string, path: string): [URL, RequestInit] {

@@ -12,6 +12,7 @@ label { display: block; font-weight: 600; margin: .75rem 0 .25rem; }
 input, textarea { width: 100%; max-width: 45rem; padding: .5rem .65rem; font: inherit; color: inherit; background: var(--ground); border: 1px solid var(--quiet); border-radius: 8px; }
 textarea { min-height: 10rem; font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em; }
 button { margin: 1rem 0; padding: .5rem 1rem; font: inherit; font-weight: 600; color: var(--accent); background: transparent; border: 1px solid var(--accent); border-radius: 8px; cursor: pointer; }
+button[aria-disabled="true"] { opacity: .7; cursor: progress; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 [hidden] { display: none; }
 @media (min-width: 64rem) { body { grid-template-columns: minmax(0, 1fr); } }
