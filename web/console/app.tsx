@@ -55,7 +55,7 @@ function SignedIn({ session, place, followed }: SignedInProps) {
 
 function Loading() {
   return (
-    <PlainPage title="Loading">
+    <PlainPage title="Loading" isWaiting>
       <p role="status">One moment.</p>
     </PlainPage>
   );

@@ -8,6 +8,7 @@ import { ErrorSummary } from '../elements/error-summary.tsx';
 import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { Checkbox, TextArea, TextField } from '../elements/fields.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
+import { useAnnounce } from '../elements/status.tsx';
 import { useAction } from '../elements/use-action.ts';
 import { useKept } from '../session/kept.ts';
 import {
@@ -50,13 +51,12 @@ export function ClientForm({ stored, onSaved }: Props) {
   const label = stored ? `Client ${stored.id}` : 'A new client';
   const kept = useKept(`client-entry ${stored?.id ?? ''}`, label, keptOf(stored));
   const [errors, setErrors] = useState<FieldError[]>([]);
-  const [attempt, setAttempt] = useState(0);
   const action = useAction();
+  const announce = useAnnounce();
   const { texts, base } = kept.value;
   const submit = async (overwrites: boolean) => {
     const found = errorsOf(texts);
     setErrors(found);
-    setAttempt(attempt + 1);
     if (found.length > 0) return;
     let saved: ClientEntry | undefined;
     const isDone = await action.run(async () => {
@@ -76,11 +76,12 @@ export function ClientForm({ stored, onSaved }: Props) {
       if (!entry) throw new ApiProblem(404, { detail: 'This client was deleted.' });
       kept.forget(keptOf({ id, entry }));
       setErrors([]);
+      announce('Your changes were discarded.');
     });
   return (
     <form onSubmit={onSubmit} noValidate>
       {stored && kept.isKept && <Unsaved discard={() => void discard(stored.id)} />}
-      <ErrorSummary errors={errors} attempt={attempt} />
+      <ErrorSummary errors={errors} />
       <Fields texts={texts} set={(next) => kept.set({ texts: next, base })} errors={errors} isNew={!stored} />
       <button type="submit" class="button" aria-disabled={action.isBusy}>
         Save client
@@ -142,7 +143,7 @@ function Fields({ texts, set, errors, isNew }: FieldsProps) {
         <TextField
           {...field('id')}
           label="Id"
-          hint="Up to 50 letters, digits, hyphens and underscores. It is part of addresses."
+          hint="Up to 50 letters, digits, spaces, hyphens and underscores. It is part of addresses."
         />
       )}
       <TextField {...field('name')} label="Name" />
@@ -174,7 +175,7 @@ const idPattern = /^[A-Za-z0-9 _-]{1,50}$/;
 function errorsOf({ id, name, redirectUris, targets }: ClientTexts): FieldError[] {
   const errors: FieldError[] = [];
   if (!idPattern.test(id))
-    errors.push({ id: 'client-id', text: 'Enter an id of 1 to 50 letters, digits, hyphens and underscores' });
+    errors.push({ id: 'client-id', text: 'Enter an id of 1 to 50 letters, digits, spaces, hyphens and underscores' });
   if (name.trim() === '') errors.push({ id: 'client-name', text: 'Enter a name' });
   const wrongUris = redirectUrisProblem(redirectUris);
   if (wrongUris !== undefined) errors.push({ id: 'client-redirectUris', text: wrongUris });

@@ -1,9 +1,12 @@
 // Registers a client at the identity provider, with a registration token or with the credentials of a client that
-// exists there. Both are secrets: they stay only in the page's memory, and are cleared after the request.
+// exists there. Both are secrets: they stay only in the page's memory, and are cleared when there is a response.
 import { useState } from 'preact/hooks';
 import { asProblem } from '../api/problem.ts';
+import type { ApiRequest } from '../api/request.ts';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
+import { ErrorSummary } from '../elements/error-summary.tsx';
+import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { TextArea, TextField } from '../elements/fields.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { Facts } from '../elements/table.tsx';
@@ -72,26 +75,36 @@ function Registered({ registration }: { registration: Registration }) {
 
 const shownSecret = '…';
 
+/** Sends a request with a secret. Calls `forget` unless there was no response: the person may then try again. */
+async function sendSecret(request: ApiRequest, forget: () => void): Promise<void> {
+  const problem = await send(request).then(() => undefined, asProblem);
+  if (problem?.status !== 0) forget();
+  if (problem) throw problem;
+}
+
 function ByToken({ client, onChanged }: Props) {
   const [token, setToken] = useState('');
-  const [error, setError] = useState<string>();
+  const [errors, setErrors] = useState<FieldError[]>([]);
   const action = useAction();
   const submit = async (event: Event) => {
     event.preventDefault();
-    setError(token.trim() === '' ? 'Enter a registration token' : undefined);
-    if (token.trim() === '') return document.getElementById('registration-token')?.focus();
-    const isDone = await action.run(() => send(registerRequest(client.id, { registrationToken: token.trim() })));
-    setToken('');
-    if (isDone) onChanged('The client is registered: people can sign in.');
+    const registrationToken = token.trim();
+    setErrors(registrationToken === '' ? [{ id: 'registration-token', text: 'Enter a registration token' }] : []);
+    if (registrationToken === '') return;
+    const request = registerRequest(client.id, { registrationToken });
+    if (await action.run(() => sendSecret(request, () => setToken(''))))
+      onChanged('The client is registered: people can sign in.');
   };
   return (
     <form onSubmit={(event) => void submit(event)} noValidate>
+      <ErrorSummary errors={errors} />
       <TextField
         id="registration-token"
         type="password"
+        autocomplete="new-password"
         label="Registration token"
         hint="An initial access token of the realm. It is sent once and stored nowhere."
-        error={error}
+        error={errorOf(errors, 'registration-token')}
         value={token}
         onChange={setToken}
       />
@@ -110,35 +123,37 @@ function ByToken({ client, onChanged }: Props) {
 function ByCredentials({ client, onChanged }: Props) {
   const [id, setId] = useState('');
   const [secret, setSecret] = useState('');
-  const [attempted, setAttempted] = useState(false);
+  const [errors, setErrors] = useState<FieldError[]>([]);
   const action = useAction();
   const submit = async (event: Event) => {
     event.preventDefault();
-    setAttempted(true);
-    const missing = id.trim() === '' ? 'provided-id' : secret === '' ? 'provided-secret' : undefined;
-    if (missing) return document.getElementById(missing)?.focus();
-    const isDone = await action.run(() =>
-      send(registerRequest(client.id, { clientId: id.trim(), clientSecret: secret })),
-    );
-    setSecret('');
-    setAttempted(false);
-    if (isDone) onChanged('The client uses these credentials: people can sign in.');
+    const missing = [
+      ...(id.trim() === '' ? [{ id: 'provided-id', text: 'Enter the client id' }] : []),
+      ...(secret === '' ? [{ id: 'provided-secret', text: 'Enter the client secret' }] : []),
+    ];
+    setErrors(missing);
+    if (missing.length > 0) return;
+    const request = registerRequest(client.id, { clientId: id.trim(), clientSecret: secret });
+    if (await action.run(() => sendSecret(request, () => setSecret(''))))
+      onChanged('The client uses these credentials: people can sign in.');
   };
   return (
     <form onSubmit={(event) => void submit(event)} noValidate>
+      <ErrorSummary errors={errors} />
       <TextField
         id="provided-id"
         label="Client id at the identity provider"
-        error={attempted && id.trim() === '' ? 'Enter the client id' : undefined}
+        error={errorOf(errors, 'provided-id')}
         value={id}
         onChange={setId}
       />
       <TextField
         id="provided-secret"
         type="password"
+        autocomplete="new-password"
         label="Client secret"
         hint="It is sent once, and stored encrypted by the token handler."
-        error={attempted && secret === '' ? 'Enter the client secret' : undefined}
+        error={errorOf(errors, 'provided-secret')}
         value={secret}
         onChange={setSecret}
       />
@@ -157,7 +172,7 @@ function ByCredentials({ client, onChanged }: Props) {
 function RedirectUris({ client, onChanged }: Props) {
   const present = (client.registration?.redirectUris ?? []).join('\n');
   const draft = useKept(`redirect-uris ${client.id}`, `Registered redirect URIs of ${client.id}`, present);
-  const [error, setError] = useState<string>();
+  const [errors, setErrors] = useState<FieldError[]>([]);
   const action = useAction();
   const uris = linesOf(draft.value);
   const request = redirectUrisRequest(client.id, uris);
@@ -170,9 +185,8 @@ function RedirectUris({ client, onChanged }: Props) {
         if (problem === undefined) throw cause;
       });
     const isSettled = problem !== undefined || (await action.run(replace));
-    setError(problem);
-    if (problem !== undefined) return document.getElementById('registered-uris')?.focus();
-    if (!isSettled) return;
+    setErrors(problem === undefined ? [] : [{ id: 'registered-uris', text: problem }]);
+    if (problem !== undefined || !isSettled) return;
     draft.forget(draft.value);
     onChanged('The registered redirect URIs were replaced.');
   };
@@ -180,12 +194,13 @@ function RedirectUris({ client, onChanged }: Props) {
     <details>
       <summary>Change the registered redirect URIs</summary>
       <form onSubmit={(event) => void submit(event)} noValidate>
+        <ErrorSummary errors={errors} />
         <TextArea
           id="registered-uris"
           label="Registered redirect URIs"
           hint="One in each line. They replace the present ones."
           isCode
-          error={error}
+          error={errorOf(errors, 'registered-uris')}
           value={draft.value}
           onChange={(text) => draft.set(text)}
         />

@@ -20,7 +20,6 @@ const id = 'definition-id';
 export function DefinitionCreate({ tenant }: { tenant: string }) {
   const draft = useKept('definition', 'A new form definition', { id: '', name: '' });
   const [errors, setErrors] = useState<FieldError[]>([]);
-  const [attempt, setAttempt] = useState(0);
   const action = useAction();
   const announce = useAnnounce();
   const { value } = draft;
@@ -29,7 +28,6 @@ export function DefinitionCreate({ tenant }: { tenant: string }) {
     event.preventDefault();
     const found = errorsOf(value);
     setErrors(found);
-    setAttempt(attempt + 1);
     if (found.length > 0 || !request) return;
     const isDone = await action.run(async () => {
       await requireFree(value.id);
@@ -44,11 +42,11 @@ export function DefinitionCreate({ tenant }: { tenant: string }) {
     <details open={draft.isKept}>
       <summary>Create a form definition</summary>
       <form onSubmit={(event) => void submit(event)} noValidate>
-        <ErrorSummary errors={errors} attempt={attempt} />
+        <ErrorSummary errors={errors} />
         <TextField
           id={id}
           label="Id"
-          hint="Up to 50 letters, digits, hyphens and underscores, such as dog-licence. It cannot be changed."
+          hint="Up to 50 letters, digits, spaces, hyphens and underscores, such as dog-licence. It cannot be changed."
           error={errorOf(errors, id)}
           value={value.id}
           onChange={(text) => draft.set({ ...value, id: text })}
@@ -91,7 +89,7 @@ async function requireFree(definitionId: string): Promise<void> {
 function errorsOf({ id: definitionId, name }: { id: string; name: string }): FieldError[] {
   const errors: FieldError[] = [];
   if (!idPattern.test(definitionId))
-    errors.push({ id, text: 'Enter an id of 1 to 50 letters, digits, hyphens and underscores' });
+    errors.push({ id, text: 'Enter an id of 1 to 50 letters, digits, spaces, hyphens and underscores' });
   if (name.trim() === '') errors.push({ id: 'definition-name', text: 'Enter a name' });
   return errors;
 }

@@ -1,8 +1,10 @@
 // A button for an action that cannot be undone: the person types a given text first.
-import { useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { ApiRequest } from '../api/request.ts';
 import { send } from '../api/send.ts';
 import { Curl } from './curl.tsx';
+import { ErrorSummary } from './error-summary.tsx';
+import { errorOf, type FieldError } from './field-error.ts';
 import { TextField } from './fields.tsx';
 import { ProblemBox } from './problem-box.tsx';
 import { useAction } from './use-action.ts';
@@ -20,22 +22,27 @@ interface Props {
 
 export function ConfirmButton({ id, label, warning, word, request, onDone }: Props) {
   const [typed, setTyped] = useState('');
-  const [error, setError] = useState<string>();
+  const [errors, setErrors] = useState<FieldError[]>([]);
   const action = useAction();
-  const form = useRef<HTMLFormElement>(null);
   const submit = async (event: Event) => {
     event.preventDefault();
     const isConfirmed = typed.trim() === word;
-    setError(isConfirmed ? undefined : `Type ${word} to confirm`);
-    if (!isConfirmed) return form.current?.querySelector('input')?.focus();
-    if (await action.run(() => send(request))) onDone();
+    setErrors(isConfirmed ? [] : [{ id, text: `Type ${word} to confirm` }]);
+    if (isConfirmed && (await action.run(() => send(request)))) onDone();
   };
   return (
     <details class="danger">
       <summary>{label} …</summary>
-      <form ref={form} onSubmit={(event) => void submit(event)} noValidate>
+      <form onSubmit={(event) => void submit(event)} noValidate>
+        <ErrorSummary errors={errors} />
         <p>{warning}</p>
-        <TextField id={id} label={`Type ${word} to confirm`} value={typed} onChange={setTyped} error={error} />
+        <TextField
+          id={id}
+          label={`Type ${word} to confirm`}
+          value={typed}
+          onChange={setTyped}
+          error={errorOf(errors, id)}
+        />
         <button type="submit" class="button danger" aria-disabled={action.isBusy}>
           {label}
         </button>

@@ -2,12 +2,10 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { FieldError } from './field-error.ts';
 
-/** `attempt` is a number that grows with each submission, so that the focus moves each time. */
-export function ErrorSummary({ errors, attempt }: { errors: readonly FieldError[]; attempt: number }) {
+/** The focus moves to the summary whenever `errors` is another array, so each submission makes a new one. */
+export function ErrorSummary({ errors }: { errors: readonly FieldError[] }) {
   const box = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    if (attempt > 0) box.current?.focus();
-  }, [attempt]);
+  useEffect(() => box.current?.focus(), [errors]);
   if (errors.length === 0) return null;
   return (
     <div class="error-summary" role="alert" tabIndex={-1} ref={box}>

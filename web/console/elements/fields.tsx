@@ -1,6 +1,7 @@
 // Labelled inputs with hint and error, as in GOV.UK's patterns: the error is shown before the input, and hint and error
 // describe the input.
 import type { ComponentChildren } from 'preact';
+import { useErrorInTitle } from './page.tsx';
 
 interface FieldProps {
   id: string;
@@ -19,6 +20,7 @@ interface InputProps extends FieldProps {
 }
 
 function Field({ id, label, hint, error, children }: FieldProps & { children: ComponentChildren }) {
+  useErrorInTitle(error !== undefined);
   return (
     <div class={error ? 'field invalid' : 'field'}>
       <label for={id}>{label}</label>

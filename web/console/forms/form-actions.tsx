@@ -4,6 +4,8 @@ import { send } from '../api/send.ts';
 import { ActionButton } from '../elements/action-button.tsx';
 import { ConfirmButton } from '../elements/confirm-button.tsx';
 import { Curl } from '../elements/curl.tsx';
+import { ErrorSummary } from '../elements/error-summary.tsx';
+import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { TextArea } from '../elements/fields.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAction } from '../elements/use-action.ts';
@@ -92,16 +94,23 @@ export function FormActions({ form, onChanged, onDeleted }: Props) {
   );
 }
 
+const reasonId = 'hold-reason';
+
+function reasonErrors(text: string): FieldError[] {
+  if (text === '') return [{ id: reasonId, text: 'Enter a reason' }];
+  return text.length > 500 ? [{ id: reasonId, text: 'The reason must be 500 characters or fewer' }] : [];
+}
+
 function Hold({ form, onChanged }: Omit<Props, 'onDeleted'>) {
   const reason = useKept(`hold ${form.id}`, `Reason for holding form ${form.id}`, '');
-  const [error, setError] = useState<string>();
+  const [errors, setErrors] = useState<FieldError[]>([]);
   const action = useAction();
   const text = reason.value.trim();
   const submit = async (event: Event) => {
     event.preventDefault();
-    const isValid = text.length >= 1 && text.length <= 500;
-    setError(isValid ? undefined : text === '' ? 'Enter a reason' : 'The reason must be 500 characters or fewer');
-    if (!isValid) return document.getElementById('hold-reason')?.focus();
+    const found = reasonErrors(text);
+    setErrors(found);
+    if (found.length > 0) return;
     await action.run(async () => {
       const next = await send<Form>(operationRequest(form.id, 'hold', text));
       reason.forget();
@@ -110,11 +119,12 @@ function Hold({ form, onChanged }: Omit<Props, 'onDeleted'>) {
   };
   return (
     <form class="action" onSubmit={(event) => void submit(event)} noValidate>
+      <ErrorSummary errors={errors} />
       <TextArea
-        id="hold-reason"
+        id={reasonId}
         label="Put on hold: reason"
         hint="The form is then neither locked nor deleted. Administrators see the reason; do not enter personal data."
-        error={error}
+        error={errorOf(errors, reasonId)}
         rows={2}
         value={reason.value}
         onChange={(text) => reason.set(text)}

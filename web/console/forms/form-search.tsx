@@ -1,6 +1,8 @@
 // The filter above the list of forms.
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { ApiProblem } from '../api/problem.ts';
+import { ErrorSummary } from '../elements/error-summary.tsx';
+import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { Select, TextField } from '../elements/fields.tsx';
 import { type DefinitionList, type DefinitionName, statuses } from './form.ts';
 import type { Filter } from './form-filter.ts';
@@ -30,7 +32,7 @@ export function FormSearch({ filter, address, definitions, problem, onSearch }: 
   useEffect(() => setDraft(filter), [JSON.stringify(filter)]);
   const [typed, setTyped] = useState(address);
   const change = (name: keyof Filter) => (value: string) => setDraft({ ...draft, [name]: value });
-  const refused = problem?.errors.some(({ pointer }) => pointer === '/headers/x-applicant-address');
+  const errors = useMemo(() => errorsOf(problem), [problem]);
   const submit = (event: Event) => {
     event.preventDefault();
     onSearch(draft, typed.trim());
@@ -43,12 +45,13 @@ export function FormSearch({ filter, address, definitions, problem, onSearch }: 
   return (
     <search>
       <form class="filter" onSubmit={submit} noValidate>
+        <ErrorSummary errors={errors} />
         <TextField
           id="address"
           type="search"
           label="Applicant’s address"
           hint="The whole email address or telephone number. It does not appear in any URL."
-          error={refused ? 'Enter one complete email address or telephone number' : undefined}
+          error={errorOf(errors, 'address')}
           value={typed}
           onChange={setTyped}
         />
@@ -92,6 +95,11 @@ export function FormSearch({ filter, address, definitions, problem, onSearch }: 
       </form>
     </search>
   );
+}
+
+function errorsOf(problem: ApiProblem | undefined): FieldError[] {
+  const isRefused = problem?.errors.some(({ pointer }) => pointer === '/headers/x-applicant-address');
+  return isRefused ? [{ id: 'address', text: 'Enter one complete email address or telephone number' }] : [];
 }
 
 interface MoreProps {

@@ -4,6 +4,8 @@ import { isEqual } from '../../apply/model/json.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
+import { ErrorSummary } from '../elements/error-summary.tsx';
+import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { TextField } from '../elements/fields.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAction } from '../elements/use-action.ts';
@@ -45,7 +47,7 @@ interface KeptEntry {
 export function EntryForm(props: Props) {
   const { entry, isText, keyField, onClose } = props;
   const { names, draft, next, key, address, action, save, remove, refused } = useEntry(props);
-  const [error, setError] = useState<string>();
+  const [errors, setErrors] = useState<FieldError[]>([]);
   useEffect(() => document.getElementById('entry-0')?.focus(), []);
   const { texts, base } = draft.value;
   const title = entry === undefined ? 'New entry' : `Entry ${address.key}`;
@@ -55,9 +57,9 @@ export function EntryForm(props: Props) {
   };
   const onSave = async (overwrites: boolean) => {
     const keyName = isText ? textColumn : keyField;
-    setError(key ? undefined : `Enter the ${keyName.toLowerCase()}`);
-    if (!key) return document.getElementById(`entry-${Math.max(0, names.indexOf(keyName))}`)?.focus();
-    if (await save(overwrites)) close(`The entry ${key} was saved.`);
+    const id = `entry-${Math.max(0, names.indexOf(keyName))}`;
+    setErrors(key ? [] : [{ id, text: `Enter the ${keyName.toLowerCase()}` }]);
+    if (key && (await save(overwrites))) close(`The entry ${key} was saved.`);
   };
   const onRemove = async (overwrites: boolean) => {
     if (await remove(overwrites)) close(`The entry ${address.key} was deleted.`);
@@ -69,13 +71,14 @@ export function EntryForm(props: Props) {
   return (
     <form class="action" onSubmit={onSubmit} noValidate aria-labelledby="entry-title">
       <h3 id="entry-title">{title}</h3>
+      <ErrorSummary errors={errors} />
       {draft.isKept && <p class="note">You have changes that are not saved.</p>}
       {names.map((name, index) => (
         <TextField
           key={name}
           id={`entry-${index}`}
           label={name}
-          error={name === keyField || isText ? error : undefined}
+          error={errorOf(errors, `entry-${index}`)}
           value={texts[name] ?? ''}
           onChange={(text) => draft.set({ texts: { ...texts, [name]: text }, base })}
         />

@@ -17,7 +17,6 @@ const namePattern = /^[\w-](?:[\w -]{0,48}[\w-])?$/;
 export function RegisterCreate({ tenant }: { tenant: string }) {
   const draft = useKept('register', 'A new register', { name: '', description: '' });
   const [errors, setErrors] = useState<FieldError[]>([]);
-  const [attempt, setAttempt] = useState(0);
   const action = useAction();
   const announce = useAnnounce();
   const { name, description } = draft.value;
@@ -25,7 +24,6 @@ export function RegisterCreate({ tenant }: { tenant: string }) {
     event.preventDefault();
     const found = nameErrors(name);
     setErrors(found);
-    setAttempt(attempt + 1);
     if (found.length > 0) return;
     const isDone = await action.run(() => send(createRequest({ name, description })));
     if (!isDone) return;
@@ -37,7 +35,7 @@ export function RegisterCreate({ tenant }: { tenant: string }) {
     <details open={draft.isKept}>
       <summary>Create a register</summary>
       <form onSubmit={(event) => void submit(event)} noValidate>
-        <ErrorSummary errors={errors} attempt={attempt} />
+        <ErrorSummary errors={errors} />
         <TextField
           id="register-name"
           label="Name"

@@ -1,6 +1,7 @@
 // A text area for JSON, with line numbers and marks at lines that have problems. It is an ordinary control: assistive
 // technology, zoom, spoken input and the browser's search and undo work as in any other control (decision 0057).
 import { useEffect, useRef } from 'preact/hooks';
+import { useErrorInTitle } from '../../elements/page.tsx';
 import type { EditorProblem } from './definition-draft.ts';
 import { lineOf } from './json-places.ts';
 
@@ -23,18 +24,21 @@ export function CodeArea({ id, label, hint, value, problems, onChange }: Props) 
   };
   useEffect(follow, [value]);
   const isInvalid = problems.some(({ severity }) => severity === 'error');
+  useErrorInTitle(isInvalid);
   return (
     <div class={isInvalid ? 'field invalid' : 'field'}>
       <label for={id}>{label}</label>
       <p class="hint" id={`${id}-hint`}>
         {hint}
       </p>
-      {problems.map(({ text, severity }) => (
-        <p class={severity === 'error' ? 'error-message' : 'warning-message'} key={text}>
-          {severity === 'error' ? 'Error: ' : 'Warning: '}
-          {text}
-        </p>
-      ))}
+      <div id={`${id}-problems`}>
+        {problems.map(({ text, severity }) => (
+          <p class={severity === 'error' ? 'error-message' : 'warning-message'} key={text}>
+            {severity === 'error' ? 'Error: ' : 'Warning: '}
+            {text}
+          </p>
+        ))}
+      </div>
       <div class="code-area">
         <pre ref={numbers} aria-hidden="true">
           {Array.from({ length: count }, (_, index) => (
@@ -53,7 +57,7 @@ export function CodeArea({ id, label, hint, value, problems, onChange }: Props) 
           spellcheck={false}
           autocapitalize="off"
           value={value}
-          aria-describedby={`${id}-hint`}
+          aria-describedby={`${id}-hint ${id}-problems`}
           aria-invalid={isInvalid}
           onInput={({ currentTarget }) => onChange(currentTarget.value)}
           onScroll={follow}
