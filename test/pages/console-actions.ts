@@ -145,7 +145,7 @@ export class ConsoleCoverage {
       const before = text.slice(0, start).split('\n');
       const entry = map.findEntry(before.length - 1, before.at(-1)?.length ?? 0);
       if (!('originalSource' in entry)) return [];
-      const [, file] = /\/console\/(.+)$/.exec(entry.originalSource) ?? [];
+      const [, file] = /\/web\/console\/(.+)$/.exec(entry.originalSource) ?? [];
       return file ? [{ file, offset: offsetOf(file, entry.originalLine, entry.originalColumn) }] : [];
     });
   }

@@ -45,11 +45,15 @@ export function testPaths(suite: ConsoleSuite): void {
       const id = await suite.world.form();
       const page = await suite.open(`/forms/${id}`);
       await page.getByRole('button', { name: 'Put on hold' }).click();
-      await page.getByText('Enter a reason').waitFor();
+      const summary = page.getByRole('alert').and(page.locator(':focus'));
+      await summary.getByRole('link', { name: 'Enter a reason' }).waitFor();
+      await expect.poll(() => page.title()).toBe(`Error: Form ${id} – Formgate console`);
       await page.getByLabel('Put on hold: reason').fill('Under appeal');
       await expect.poll(() => page.getByText('Put on hold as a curl command').count()).toBe(1);
       await page.getByRole('button', { name: 'Put on hold' }).click();
       await page.getByText('by Ada Admin, Under appeal').waitFor();
+      await page.locator('.done:focus', { hasText: 'The form is on hold.' }).waitFor();
+      await expect.poll(() => page.title()).toBe(`Form ${id} – Formgate console`);
       await expect.poll(() => page.getByText('cannot be deleted').count()).toBe(1);
       await page.getByRole('button', { name: 'Release' }).click();
       await page.getByText('The form is no longer on hold.').waitFor();
@@ -80,6 +84,7 @@ export function testPaths(suite: ConsoleSuite): void {
       // A request of the page may notice the end of the session before the click, and the button then disappears.
       await Promise.race([save.click().then(() => ended.waitFor()), ended.waitFor()]);
       await page.getByText('Form definition business-licence').waitFor();
+      await page.locator('h1:focus').waitFor();
       expect(await findFaults(page)).toEqual([]);
       await page.getByRole('link', { name: 'Sign in again' }).click();
       await page.locator('#username, button:has-text("Sign out")').first().waitFor();
@@ -168,7 +173,7 @@ export function testPaths(suite: ConsoleSuite): void {
 }
 
 /** Ends the session at the token handler, as an administrator elsewhere would. */
-async function endSession({ world }: ConsoleSuite, page: Page): Promise<void> {
+export async function endSession({ world }: ConsoleSuite, page: Page): Promise<void> {
   const sessions = await page.evaluate(async () => (await fetch('/token-handler/sessions')).json());
   const [{ id }] = sessions as [{ id: string }];
   await world.api('demo-admin', 'DELETE', `/token-handler/v1/sessions/${id}`);

@@ -21,10 +21,12 @@ import { SessionList } from './sessions/session-list.tsx';
 
 export function View({ place }: { place: Place }) {
   const address = addressKeyOf(place);
-  const [said, setSaid] = useState({ address, text: '' });
+  const [said, setSaid] = useState({ address, text: '', count: 0 });
+  const announce = (text: string) =>
+    setSaid(({ count }) => ({ address: addressKeyOf(currentPlace()), text, count: count + 1 }));
   return (
-    <AnnounceContext.Provider value={(text) => setSaid({ address: addressKeyOf(currentPlace()), text })}>
-      <Announcement text={said.address === address ? said.text : ''} />
+    <AnnounceContext.Provider value={announce}>
+      <Announcement text={said.address === address ? said.text : ''} count={said.count} />
       <AreaView key={address} place={place} />
     </AnnounceContext.Provider>
   );
@@ -62,8 +64,8 @@ const views: Record<string, (place: Place) => JSX.Element | undefined> = {
     if (more.length > 0) return undefined;
     return id === undefined ? <ClientList /> : <ClientPage id={id} />;
   },
-  sessions: ({ parts }) => (parts.length === 1 ? <SessionList /> : undefined),
-  operations: ({ parts }) => (parts.length === 1 ? <OperationsPage /> : undefined),
+  sessions: (place) => (place.parts.length === 1 ? <SessionList place={place} /> : undefined),
+  operations: (place) => (place.parts.length === 1 ? <OperationsPage place={place} /> : undefined),
 };
 
 function Missing() {

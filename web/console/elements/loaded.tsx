@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import { type ApiProblem, asProblem } from '../api/problem.ts';
 import { ProblemBox } from './problem-box.tsx';
+import { restoreFocus } from './status.tsx';
 
 export interface Load<T> {
   /**
@@ -20,12 +21,15 @@ export interface Load<T> {
   set(value: T): void;
 }
 
-/** Loads a value, and loads it again when `key` changes. A late response for the previous key is dropped. */
-export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
+/**
+ * Loads a value, and loads it again when `key` or `version` changes. The value of another version is shown until the
+ * new one has arrived. Late responses are dropped.
+ */
+export function useLoad<T>(key: string, load: () => Promise<T>, version = 0): Load<T> {
   const [state, setState] = useState<{ key: string; value?: T; problem?: ApiProblem }>({ key });
   const [round, setRound] = useState(0);
   const [isLoading, setLoading] = useState(true);
-  // `load` is a new function at each rendering, so the effect depends on `key`, which identifies the loaded value.
+  // `load` is a new function at each rendering, so the effect depends on what identifies the loaded value.
   useEffect(() => {
     let isCurrent = true;
     setLoading(true);
@@ -41,7 +45,9 @@ export function useLoad<T>(key: string, load: () => Promise<T>): Load<T> {
     return () => {
       isCurrent = false;
     };
-  }, [key, round]);
+  }, [key, version, round]);
+  // The button that was pressed may be missing in the new state, for example if it released a listed item.
+  useEffect(restoreFocus, [state]);
   const isOfKey = state.key === key;
   return {
     value: isOfKey ? state.value : undefined,

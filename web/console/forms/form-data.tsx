@@ -1,6 +1,6 @@
 // Shows form data under the labels of the definition. The data is loaded only when a button is pressed, because reading
 // the data of a draft sets the time of its last access, and because form data is personal.
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { send, sendOptional } from '../api/send.ts';
 import { Code } from '../elements/code.tsx';
 import { Curl } from '../elements/curl.tsx';
@@ -10,9 +10,12 @@ import { type Labelled, labelledData } from './labelled-data.ts';
 
 export function FormData({ form }: { form: Form }) {
   const [isShown, setShown] = useState(false);
+  const heading = useRef<HTMLHeadingElement>(null);
   return (
     <section aria-labelledby="data-title">
-      <h2 id="data-title">Form data</h2>
+      <h2 id="data-title" tabIndex={-1} ref={heading}>
+        Form data
+      </h2>
       {!isShown && (
         <>
           {isIn(form, 'draft') && (
@@ -20,7 +23,15 @@ export function FormData({ form }: { form: Form }) {
               Showing the data of a draft counts as access: the draft will be locked and deleted later than shown.
             </p>
           )}
-          <button type="button" class="button quiet" onClick={() => setShown(true)}>
+          <button
+            type="button"
+            class="button quiet"
+            onClick={() => {
+              setShown(true);
+              // The pressed button disappears.
+              heading.current?.focus();
+            }}
+          >
             Show data
           </button>
         </>

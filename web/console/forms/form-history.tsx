@@ -38,7 +38,7 @@ const roles: Record<string, string> = {
 
 /** `version` changes after each action on the form, and the history is then loaded again. */
 export function FormHistory({ id, version }: { id: string; version: number }) {
-  const load = useLoad(`${id} ${version}`, () => send<{ results: Entry[]; truncated: boolean }>(historyRequest(id)));
+  const load = useLoad(id, () => send<{ results: Entry[]; truncated: boolean }>(historyRequest(id)), version);
   return (
     <section aria-labelledby="history-title">
       <h2 id="history-title">History</h2>

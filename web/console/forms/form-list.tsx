@@ -1,8 +1,9 @@
 // The list of forms, with a filter, a search by the applicant's address, and pages.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
-import { Loaded, useLoad } from '../elements/loaded.tsx';
+import { useLoad } from '../elements/loaded.tsx';
+import { LoadedList, onThisPage, PageLinks } from '../elements/loaded-list.tsx';
 import { Page } from '../elements/page.tsx';
 import { Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
@@ -12,12 +13,23 @@ import { type DefinitionList, type DefinitionName, definitionsRequest, type Form
 import { type Filter, filterOf, listRequest, queryOf } from './form-filter.ts';
 import { FormSearch } from './form-search.tsx';
 
+let lastShown: string | undefined;
+
+/** Returns the address of the list, with the filter and the page that were shown last. */
+export function addressOfList(tenant: string): string {
+  const address = addressOfPage(tenant, ['forms']);
+  return lastShown?.split('?')[0] === address ? lastShown : address;
+}
+
 export function FormList({ place }: { place: Place }) {
   const filter = filterOf(place.query);
   const [address, setAddress] = useState('');
   const request = listRequest(filter, address);
   const definitions = useLoad('definitions', () => send<DefinitionList>(definitionsRequest));
   const forms = useLoad(JSON.stringify([filter, address]), () => send<FormPage>(request));
+  useEffect(() => {
+    lastShown = addressOfPage(place.tenant, ['forms'], place.query);
+  });
   const show = (next: Filter) => go(addressOfPage(place.tenant, ['forms'], queryOf(next)));
   return (
     <Page title="Forms">
@@ -33,9 +45,9 @@ export function FormList({ place }: { place: Place }) {
         }}
       />
       {forms.problem?.errors.some(({ pointer }) => pointer === '/headers/x-applicant-address') || (
-        <Loaded load={forms}>
+        <LoadedList load={forms} page={filter.after} textOf={({ page }) => countText(page)}>
           {(page) => <Results page={page} filter={filter} definitions={definitions.value?.results ?? []} />}
-        </Loaded>
+        </LoadedList>
       )}
       <Curl request={request} label="This list as a curl command" />
     </Page>
@@ -54,7 +66,6 @@ function Results({ page: { results, page }, filter, definitions }: ResultsProps)
   const nameOf = (id: string) => definitions.find((definition) => definition.id === id)?.name ?? id;
   return (
     <>
-      <p role="status">{countText(page)}</p>
       {page.searchIncomplete && (
         <p class="note">The index of addresses is still being built: older forms may be missing from this search.</p>
       )}
@@ -65,16 +76,13 @@ function Results({ page: { results, page }, filter, definitions }: ResultsProps)
         columns={['Form', 'Definition', 'Status', 'Created', 'Will be locked', 'Will be deleted']}
         rows={results.map((form) => ({ key: form.id, cells: cellsOf(form, tenant, nameOf(form.definitionId)) }))}
       />
-      <nav class="pages" aria-label="Pages of the list">
-        {filter.after !== '' && <a href={at('')}>First page</a>}
-        {page.next && <a href={at(page.next)}>Next page</a>}
-      </nav>
+      <PageLinks after={filter.after} next={page.next} at={at} />
     </>
   );
 }
 
 function countText({ size, total, totalIsMinimum }: FormPage['page']): string {
-  if (total === undefined) return `${size} ${size === 1 ? 'form' : 'forms'} on this page`;
+  if (total === undefined) return onThisPage(size, 'form');
   if (totalIsMinimum) return `More than ${total} forms`;
   return `${total} ${total === 1 ? 'form' : 'forms'}`;
 }

@@ -13,17 +13,16 @@ import { type Form, formRequest } from './form.ts';
 import { FormActions } from './form-actions.tsx';
 import { FormData } from './form-data.tsx';
 import { FormHistory } from './form-history.tsx';
-import { StatusTag } from './form-list.tsx';
+import { addressOfList, StatusTag } from './form-list.tsx';
 
 export function FormPage({ id }: { id: string }) {
   const { tenant } = useSignedIn();
   const announce = useAnnounce();
   const [version, setVersion] = useState(0);
   const load = useLoad(id, () => send<Form>(formRequest(id)));
-  const list = addressOfPage(tenant, ['forms']);
+  const list = addressOfList(tenant);
   return (
-    <Page title="Form" back={{ href: list, text: 'Forms' }}>
-      <p class="id">{id}</p>
+    <Page title={`Form ${id}`} back={{ href: list, text: 'Forms' }}>
       <Loaded load={load}>
         {(form) => (
           <>

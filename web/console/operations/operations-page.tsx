@@ -5,10 +5,11 @@ import { Loaded, useLoad } from '../elements/loaded.tsx';
 import { Page } from '../elements/page.tsx';
 import { Facts, Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
+import type { Place } from '../location.ts';
 import { type Count, type Operations, operationsRequest, type Run } from './operations.ts';
 import { Quarantine } from './quarantine.tsx';
 
-export function OperationsPage() {
+export function OperationsPage({ place }: { place: Place }) {
   const load = useLoad('operations', () => send<Operations>(operationsRequest));
   return (
     <Page title="Operations">
@@ -29,7 +30,7 @@ export function OperationsPage() {
         )}
       </Loaded>
       <Curl request={operationsRequest} label="This state as a curl command" />
-      <Quarantine />
+      <Quarantine after={place.query.get('after') ?? ''} />
     </Page>
   );
 }

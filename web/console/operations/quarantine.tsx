@@ -1,8 +1,8 @@
 // Lists and releases quarantined items, which cannot be processed because of their own content.
-import { useState } from 'preact/hooks';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
-import { Loaded, useLoad } from '../elements/loaded.tsx';
+import { useLoad } from '../elements/loaded.tsx';
+import { LoadedList, onThisPage, PageLinks } from '../elements/loaded-list.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAnnounce } from '../elements/status.tsx';
 import { Table } from '../elements/table.tsx';
@@ -17,25 +17,23 @@ interface List {
   page: { next: string | null };
 }
 
-export function Quarantine() {
-  const [after, setAfter] = useState('');
+/** `after` is the position after which the shown page begins; empty at the first page. */
+export function Quarantine({ after }: { after: string }) {
+  const { tenant } = useSignedIn();
+  const at = (next: string) => addressOfPage(tenant, ['operations'], new URLSearchParams(next && { after: next }));
   const load = useLoad(after, () => send<List>(quarantineRequest(after)));
   return (
     <section aria-labelledby="quarantine-title">
       <h2 id="quarantine-title">Quarantine</h2>
       <p>These items failed because of their own content and are skipped. Release an item after its cause is gone.</p>
-      <Loaded load={load}>
+      <LoadedList load={load} page={after} textOf={({ results }) => onThisPage(results.length, 'item')}>
         {({ results, page }) => (
           <>
             <Items items={results} onReleased={() => load.reload()} />
-            {page.next && (
-              <button type="button" class="button quiet" onClick={() => setAfter(page.next ?? '')}>
-                Next page
-              </button>
-            )}
+            <PageLinks after={after} next={page.next} at={at} />
           </>
         )}
-      </Loaded>
+      </LoadedList>
       <Curl request={quarantineRequest(after)} label="Quarantine as a curl command" />
       <Curl request={releaseRequest('id')} label="Release as a curl command" />
     </section>
@@ -76,7 +74,13 @@ function Items({ items, onReleased }: { items: readonly QuarantinedItem[]; onRel
             item.released ? (
               'Released'
             ) : (
-              <button type="button" class="link" key="release" onClick={() => void release(item.id)}>
+              <button
+                type="button"
+                class="link"
+                key="release"
+                aria-disabled={action.isBusy}
+                onClick={() => void release(item.id)}
+              >
                 Release
                 <span class="hidden">
                   {' '}

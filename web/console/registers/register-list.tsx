@@ -3,6 +3,7 @@
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';
+import { LoadedList, onThisPage, PageLinks } from '../elements/loaded-list.tsx';
 import { Page } from '../elements/page.tsx';
 import { Table } from '../elements/table.tsx';
 import { addressOfPage, type Place } from '../location.ts';
@@ -22,7 +23,9 @@ export function RegisterList({ place }: { place: Place }) {
   return (
     <Page title="Registers">
       <p>A register is a list of values behind the drop-downs of forms.</p>
-      <Loaded load={load}>{(list) => <Registers list={list} tenant={place.tenant} after={after} />}</Loaded>
+      <LoadedList load={load} page={after} textOf={({ results }) => onThisPage(results.length, 'register')}>
+        {(list) => <Registers list={list} tenant={place.tenant} after={after} />}
+      </LoadedList>
       <Curl request={request} label="This list as a curl command" />
       <RegisterCreate tenant={place.tenant} />
       <DeadReferences tenant={place.tenant} />
@@ -50,10 +53,7 @@ function Registers({ list: { results, page }, tenant, after }: { list: List; ten
           ],
         }))}
       />
-      <nav class="pages" aria-label="Pages of the list">
-        {after !== '' && <a href={at('')}>First page</a>}
-        {page.next && <a href={at(page.next)}>Next page</a>}
-      </nav>
+      <PageLinks after={after} next={page.next} at={at} />
     </>
   );
 }

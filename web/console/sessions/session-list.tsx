@@ -1,10 +1,10 @@
 // Sessions of the caller and, for administrators, of the tenant: who is signed in, and a button that ends a session.
-import { useState } from 'preact/hooks';
 import { asProblem, problemOf } from '../api/problem.ts';
 import { type ApiRequest, path } from '../api/request.ts';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { type Load, Loaded, useLoad } from '../elements/loaded.tsx';
+import { LoadedList, onThisPage, PageLinks } from '../elements/loaded-list.tsx';
 import { Page } from '../elements/page.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { RoleNeeded } from '../elements/role-needed.tsx';
@@ -12,13 +12,14 @@ import { useAnnounce } from '../elements/status.tsx';
 import { Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
 import { useAction } from '../elements/use-action.ts';
+import { addressOfPage, type Place } from '../location.ts';
 import { type Session, tokenHandler } from '../session/session.ts';
 import { useRole, useSignedIn } from '../session/session-context.ts';
 
 /** The sessions of the caller are in both lists, so the end of a session changes both. */
-export function SessionList() {
+export function SessionList({ place }: { place: Place }) {
   const isAdministrator = useRole('token-handler-admin');
-  const [after, setAfter] = useState('');
+  const after = place.query.get('after') ?? '';
   const own = useLoad('own', () => callOwn<Session[]>('GET', '/token-handler/sessions'));
   const ofTenant = useLoad(`${isAdministrator} ${after}`, async () =>
     isAdministrator ? send<Session[]>(listRequest(after)) : [],
@@ -32,7 +33,7 @@ export function SessionList() {
       <OwnSessions load={own} onEnded={onEnded} />
       <h2>Sessions of the tenant</h2>
       {isAdministrator ? (
-        <TenantSessions {...{ load: ofTenant, after, setAfter, onEnded }} />
+        <TenantSessions {...{ load: ofTenant, after, onEnded }} />
       ) : (
         <RoleNeeded roles={['token-handler-admin']} to="see and end the sessions of others" />
       )}
@@ -87,13 +88,14 @@ const endRequest = (id: string): ApiRequest => ({
 interface TenantProps extends ListProps {
   /** Id of the session after which the shown page begins; empty at the first page. */
   after: string;
-  setAfter(after: string): void;
 }
 
-function TenantSessions({ load, after, setAfter, onEnded }: TenantProps) {
+function TenantSessions({ load, after, onEnded }: TenantProps) {
+  const { tenant } = useSignedIn();
+  const at = (next: string) => addressOfPage(tenant, ['sessions'], new URLSearchParams(next && { after: next }));
   return (
     <>
-      <Loaded load={load}>
+      <LoadedList load={load} page={after} textOf={({ length }) => onThisPage(length, 'session')}>
         {(sessions) => (
           <>
             <Sessions
@@ -102,21 +104,10 @@ function TenantSessions({ load, after, setAfter, onEnded }: TenantProps) {
               end={(id) => send(endRequest(id))}
               onEnded={onEnded}
             />
-            <div class="actions">
-              {after !== '' && (
-                <button type="button" class="button quiet" onClick={() => setAfter('')}>
-                  First page
-                </button>
-              )}
-              {sessions.length === pageSize && (
-                <button type="button" class="button quiet" onClick={() => setAfter(sessions.at(-1)?.id ?? '')}>
-                  Next page
-                </button>
-              )}
-            </div>
+            <PageLinks after={after} next={sessions.length === pageSize ? sessions.at(-1)?.id : null} at={at} />
           </>
         )}
-      </Loaded>
+      </LoadedList>
       <Curl request={listRequest(after)} label="Sessions as a curl command" />
       <Curl request={endRequest('id')} label="End a session as a curl command" />
     </>
@@ -157,7 +148,7 @@ function Sessions({ caption, sessions, end, onEnded }: Props) {
             session.id === mine.id ? (
               'This session'
             ) : (
-              <End key="end" session={session} onEnd={() => void press(session)} />
+              <End key="end" session={session} isBusy={action.isBusy} onEnd={() => void press(session)} />
             ),
           ],
         }))}
@@ -167,9 +158,9 @@ function Sessions({ caption, sessions, end, onEnded }: Props) {
   );
 }
 
-function End({ session, onEnd }: { session: Session; onEnd(): void }) {
+function End({ session, isBusy, onEnd }: { session: Session; isBusy: boolean; onEnd(): void }) {
   return (
-    <button type="button" class="link" onClick={onEnd}>
+    <button type="button" class="link" aria-disabled={isBusy} onClick={onEnd}>
       End
       <span class="hidden">
         {' '}

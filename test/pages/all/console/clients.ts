@@ -40,6 +40,12 @@ export function testClients(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: 'Save client' }).click();
     await page.getByText('The client permits was created.').waitFor();
     await page.getByText('Register with a registration token').click();
+    await page.getByLabel('Registration token').fill('not-sent');
+    await page.route('**/v1/clients/permits', (route) => route.abort());
+    await page.getByRole('button', { name: 'Register', exact: true }).click();
+    await page.getByText('Nothing that you typed was lost.').waitFor();
+    await expect.poll(() => page.getByLabel('Registration token').inputValue()).toBe('not-sent');
+    await page.unroute('**/v1/clients/permits');
     await page.getByLabel('Registration token').fill('wrong-token');
     await page.getByRole('button', { name: 'Register', exact: true }).click();
     await page.locator('.problem').waitFor();
@@ -60,7 +66,8 @@ export function testClients(suite: ConsoleSuite): void {
       await uris.fill(text);
       await page.getByRole('button', { name: 'Replace', exact: true }).click();
       await page.locator('#registered-uris-error', { hasText: problem }).waitFor();
-      await page.locator('#registered-uris:focus[aria-invalid=true]').waitFor();
+      await page.locator('#registered-uris[aria-invalid=true]').waitFor();
+      await page.locator('.error-summary:focus').waitFor();
     }
     await expect.poll(() => page.locator('.problem').count()).toBe(0);
     expect(await findFaults(page)).toEqual([]);
@@ -198,8 +205,9 @@ export function testClients(suite: ConsoleSuite): void {
     const page = await suite.open('/clients/provided');
     await page.getByText('Use a client that exists at the identity provider').click();
     await page.getByRole('button', { name: 'Use this client' }).click();
-    await page.getByText('Enter the client id').waitFor();
-    await page.getByText('Enter the client secret').waitFor();
+    const summary = page.getByRole('alert').and(page.locator(':focus'));
+    await summary.getByRole('link', { name: 'Enter the client id' }).waitFor();
+    await summary.getByRole('link', { name: 'Enter the client secret' }).waitFor();
     expect(await findFaults(page)).toEqual([]);
     await page.getByLabel('Client id at the identity provider').fill(theirs.client_id);
     await page.getByLabel('Client secret').fill(theirs.client_secret);

@@ -1,7 +1,7 @@
 // Tests the actions of the console on forms.
 import { expect, it, onTestFinished } from 'vitest';
 import type { ConsoleSuite } from '../../console-suite.ts';
-import { findFaults, settled } from '../../console-world.ts';
+import { findFaults } from '../../console-world.ts';
 
 export function testForms(suite: ConsoleSuite): void {
   it('forms: unlock, return to draft, archive, history', async () => {
@@ -69,6 +69,34 @@ export function testForms(suite: ConsoleSuite): void {
     });
   });
 
+  it('forms: a refused address is announced, and the results are hidden', async () => {
+    const page = await suite.open('/forms');
+    await page.getByLabel('Applicant’s address').fill('ana');
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      await page.getByRole('button', { name: 'Search' }).click();
+      const summary = page.getByRole('alert').and(page.locator(':focus'));
+      await summary.getByRole('link', { name: 'Enter one complete email address or telephone number' }).waitFor();
+    }
+    await expect.poll(() => page.title()).toBe('Error: Forms – Formgate console');
+    expect(await findFaults(page)).toEqual([]);
+  });
+
+  it('forms: the focus moves to the data that is shown, and to the text about an action without its button', async () => {
+    const page = await suite.open(`/forms/${await suite.world.form()}`);
+    await page.getByRole('button', { name: 'Show data' }).press('Enter');
+    await page.locator('#data-title:focus').waitFor();
+    await page.getByLabel('Put on hold: reason').fill('Under appeal');
+    await page.getByLabel('Put on hold: reason').press('Tab');
+    await page.keyboard.press('Enter');
+    const done = page.locator('.done:focus');
+    await done.getByText('The form is on hold.').waitFor();
+    expect(await page.evaluate('document.querySelector(".done").getBoundingClientRect().top')).toBeGreaterThanOrEqual(
+      0,
+    );
+    await page.getByRole('button', { name: 'Release' }).press('Enter');
+    await done.getByText('The form is no longer on hold.').waitFor();
+  });
+
   it('forms: a full history shows where entries may be missing', async () => {
     const id = await suite.world.form();
     const at = (index: number) => new Date(Date.now() + index * 1_000).toISOString();
@@ -93,12 +121,17 @@ export function testForms(suite: ConsoleSuite): void {
     const first = await page.getByRole('rowheader').allTextContents();
     expect(first).toHaveLength(25);
     await page.getByRole('link', { name: 'Next page' }).click();
+    await page.locator('[role=status]:focus', { hasText: /^\d+ forms$/ }).waitFor();
     await page.getByRole('link', { name: 'First page' }).waitFor();
-    await settled(page);
     const second = await page.getByRole('rowheader').allTextContents();
     expect(second.length).toBeGreaterThan(0);
     expect(second.filter((id) => first.includes(id))).toEqual([]);
     expect(await findFaults(page)).toEqual([]);
+    // The way back from a form leads to the page of the list on which its link was.
+    await page.getByRole('link', { name: second[0] ?? '' }).click();
+    await page.getByRole('heading', { name: `Form ${second[0]}` }).waitFor();
+    await page.getByRole('main').getByRole('link', { name: 'Forms', exact: true }).click();
+    await expect.poll(() => page.getByRole('rowheader').allTextContents()).toEqual(second);
     await page.getByRole('link', { name: 'First page' }).click();
     await page.getByRole('link', { name: 'First page' }).waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Clear' }).click();

@@ -23,6 +23,7 @@ export function testOperations(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: /^Release/ }).click();
     await page.getByText('The item is released').waitFor();
     await page.getByRole('cell', { name: 'Released' }).waitFor();
+    await page.locator('.done:focus').waitFor();
     expect(await findFaults(page)).toEqual([]);
   });
 
@@ -37,8 +38,11 @@ export function testOperations(suite: ConsoleSuite): void {
     const page = await suite.open('/operations');
     const items = page.getByRole('region', { name: 'Table: Items in quarantine' }).getByRole('rowheader');
     await expect.poll(() => items.count()).toBe(25);
-    await page.getByRole('button', { name: 'Next page' }).click();
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.locator('[role=status]:focus', { hasText: /^\d+ items? on this page$/ }).waitFor();
     await expect.poll(() => items.count()).toBeLessThan(25);
     expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('link', { name: 'First page' }).click();
+    await expect.poll(() => items.count()).toBe(25);
   });
 }
