@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import {
   definitionOf,
   draftOf,
-  placedProblem,
+  placedProblems,
   syntaxProblems,
 } from '../../web/console/definitions/editor/definition-draft.ts';
 
@@ -60,8 +60,8 @@ it('what was emptied is removed, and what was entered is trimmed', () => {
 it('problems are at their control, and in a schema on their line', () => {
   const draft = draftOf(definition);
   const place = (pointer: string) => {
-    const { control, text } = placedProblem({ pointer, detail: 'is wrong', severity: 'error' }, draft);
-    return `${control}: ${text}`;
+    const [found] = placedProblems([{ pointer, detail: 'is wrong', severity: 'error' }], draft);
+    return `${found?.control}: ${found?.text}`;
   };
   expect(place('/dataSchema/properties/a/type')).toBe('dataSchema: Data schema, line 5: is wrong (/properties/a/type)');
   expect(place('/retention/lockAfter')).toBe('lockAfter: Retention: is wrong');

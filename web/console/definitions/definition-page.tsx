@@ -83,17 +83,12 @@ interface EditorProps {
   onChanged(text: string): void;
 }
 
-/**
- * The editor is a separate file, which is loaded when a definition is opened. The editor keeps the definition with
- * which it was mounted, so it is mounted again when another definition was loaded.
- */
+/** The editor is a separate file, which is loaded when a definition is opened. */
 function Editor({ located, onChanged }: EditorProps) {
   const load = useLoad('editor', () => loadPart(() => import('./editor/definition-editor.tsx')));
   return (
     <Loaded load={load}>
-      {({ DefinitionEditor }) => (
-        <DefinitionEditor key={JSON.stringify(located.definition)} located={located} onChanged={onChanged} />
-      )}
+      {({ DefinitionEditor }) => <DefinitionEditor located={located} onChanged={onChanged} />}
     </Loaded>
   );
 }

@@ -22,7 +22,7 @@ interface Props {
 export function DefinitionRevisions({ located, version, onChanged }: Props) {
   const { id, source } = located;
   const read = (after?: string) => send<ListPage<Revision>>(revisionsRequest(id, source, after));
-  const load = useLoad(`${id} ${version}`, read);
+  const load = useLoad(id, read, version);
   return (
     <section aria-labelledby="revisions-title">
       <h2 id="revisions-title">Revisions</h2>
@@ -31,7 +31,7 @@ export function DefinitionRevisions({ located, version, onChanged }: Props) {
           <>
             <RevisionTable located={located} revisions={results} onChanged={onChanged} />
             <MoreButton label="Show earlier revisions" load={load} read={read} />
-            {results.length > 1 && <Compare located={located} revisions={results} />}
+            {results.length > 1 && <Compare key={version} located={located} revisions={results} />}
           </>
         )}
       </Loaded>
@@ -63,7 +63,13 @@ function RevisionTable({ located, revisions, onChanged }: { revisions: readonly 
             revision === active || revision === latest ? (
               ''
             ) : (
-              <button type="button" class="link" key="use" onClick={() => void activate(revision)}>
+              <button
+                type="button"
+                class="link"
+                key="use"
+                aria-disabled={action.isBusy}
+                onClick={() => void activate(revision)}
+              >
                 Use<span class="hidden"> revision {revision}</span>
               </button>
             ),
@@ -81,8 +87,8 @@ function isUsed(revision: number, latest: number, active: number | undefined): b
 
 function Compare({ located: { id, source }, revisions }: { located: Located; revisions: readonly Revision[] }) {
   const [newest, older] = revisions;
-  const [from, setFrom] = useState(String(older?.revision));
-  const [to, setTo] = useState(String(newest?.revision));
+  const [from = String(older?.revision), setFrom] = useState<string>();
+  const [to = String(newest?.revision), setTo] = useState<string>();
   const options = revisions.map(({ revision }) => [String(revision), `Revision ${revision}`] as const);
   const textOf = (number: string) => {
     const found = revisions.find(({ revision }) => String(revision) === number);

@@ -29,7 +29,7 @@ interface Props {
 
 export function RegisterRevisions({ name, version, onChanged }: Props) {
   const read = (after?: string) => send<ListPage<Revision>>(revisionsRequest(name, after));
-  const load = useLoad(`${name} ${version}`, read);
+  const load = useLoad(name, read, version);
   return (
     <section aria-labelledby="revisions-title">
       <h2 id="revisions-title">Revisions</h2>
@@ -42,7 +42,7 @@ export function RegisterRevisions({ name, version, onChanged }: Props) {
           <>
             <RevisionTable name={name} revisions={results} onChanged={onChanged} />
             <MoreButton label="Show earlier revisions" load={load} read={read} />
-            {results.length > 1 && <Compare name={name} revisions={results} />}
+            {results.length > 1 && <Compare key={version} name={name} revisions={results} />}
           </>
         )}
       </Loaded>
@@ -79,7 +79,13 @@ function RevisionTable({ name, revisions, onChanged }: { revisions: readonly Rev
             active ? (
               ''
             ) : (
-              <button type="button" class="link" key="pin" onClick={() => void pin(revision)}>
+              <button
+                type="button"
+                class="link"
+                key="pin"
+                aria-disabled={action.isBusy}
+                onClick={() => void pin(revision)}
+              >
                 Pin<span class="hidden"> revision {revision}</span>
               </button>
             ),
@@ -93,15 +99,17 @@ function RevisionTable({ name, revisions, onChanged }: { revisions: readonly Rev
 
 function Compare({ name, revisions }: { name: string; revisions: readonly Revision[] }) {
   const [newest, older] = revisions;
-  const [from, setFrom] = useState(String(older?.revision));
-  const [to, setTo] = useState(String(newest?.revision));
-  const [shown, setShown] = useState<Comparison>();
+  const [from = String(older?.revision), setFrom] = useState<string>();
+  const [to = String(newest?.revision), setTo] = useState<string>();
+  const [shown, setShown] = useState<{ of: string; comparison: Comparison }>();
   const action = useAction();
+  // A comparison is not shown for another selection.
+  const key = `${from} ${to}`;
   const request = compareRequest(name, Number(from), Number(to), 'value');
   const options = revisions.map(({ revision }) => [String(revision), `Revision ${revision}`] as const);
   const compare = (event: Event) => {
     event.preventDefault();
-    void action.run(async () => setShown(await send<Comparison>(request)));
+    void action.run(async () => setShown({ of: key, comparison: await send<Comparison>(request) }));
   };
   return (
     <form class="action" onSubmit={compare}>
@@ -109,11 +117,11 @@ function Compare({ name, revisions }: { name: string; revisions: readonly Revisi
         <Select id="compare-from" label="Compare" value={from} onChange={setFrom} options={options} />
         <Select id="compare-to" label="with" value={to} onChange={setTo} options={options} />
       </div>
-      <button type="submit" class="button quiet">
+      <button type="submit" class="button quiet" aria-disabled={action.isBusy}>
         Compare
       </button>
       <Curl request={request} label="Compare as a curl command" />
-      {shown && <Changes comparison={shown} />}
+      {shown?.of === key && <Changes comparison={shown.comparison} />}
       {action.problem && <ProblemBox problem={action.problem} takesFocus />}
     </form>
   );

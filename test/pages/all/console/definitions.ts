@@ -36,6 +36,10 @@ export function testDefinitions(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: /Data schema, line 3/ }).click();
     const chosen = 'document.activeElement.value.slice(document.activeElement.selectionStart).split("\\n")[0]';
     expect(await page.evaluate(chosen)).toBe('"name"');
+    await expect.poll(() => page.title()).toBe('Error: dog-licence – Formgate console');
+    const described =
+      'document.activeElement.getAttribute("aria-describedby").split(" ").map((id) => document.getElementById(id).textContent).join()';
+    expect(await page.evaluate(described)).toContain('Error: Data schema, line 3');
     expect(await findFaults(page)).toEqual([]);
     await schema.fill('{\n  "type" "object"\n}');
     await page.getByRole('button', { name: 'Data schema, line 2: A colon is missing' }).waitFor();
@@ -53,8 +57,14 @@ export function testDefinitions(suite: ConsoleSuite): void {
     expect(await findFaults(page)).toEqual([]);
     await schema.fill('{"type":"object","properties":{"name":{"type":"string","title":"Name of the cat"}}}');
     await page.getByLabel(/^Name of the cat/).waitFor();
-    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    const save = page.getByRole('button', { name: 'Save', exact: true });
+    await save.press('Enter');
     await page.getByText('The definition was saved.').waitFor();
+    await page.getByText('You have changes that are not saved.').waitFor({ state: 'detached' });
+    await settled(page);
+    // A save leaves the focus and the preview as they were.
+    await save.and(page.locator(':focus')).waitFor();
+    expect(await page.getByLabel(/^Name of the cat/).inputValue()).toBe('Rex');
     await page.getByRole('button', { name: 'Publish', exact: true }).click();
     await page.getByText('Revision 0 is published: forms use it.').waitFor();
     await settled(page);

@@ -26,6 +26,55 @@ export function testRegisterLists(suite: ConsoleSuite): void {
     await page.getByText('Revision 0 is pinned').waitFor();
   });
 
+  it('registers: a comparison is shown only with the revisions that were compared', async () => {
+    await createRegister(suite, 'hills', '', [{ value: 'tun' }]);
+    await suite.world.api('demo-admin', 'POST', '/form/v1/registers/hills/revisions', {});
+    await suite.world.api('demo-admin', 'PUT', '/form/v1/registers/hills/entries/nor', { value: 'nor' });
+    const page = await suite.open('/registers/hills');
+    const result = page.getByText('1 added, 0 changed, 0 removed');
+    const from = page.getByLabel('Compare', { exact: true });
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await result.waitFor();
+    await from.selectOption('Revision 1');
+    await result.waitFor({ state: 'detached' });
+    // The response arrives after another selection.
+    await page.route('**/changes?*', async (route) => {
+      const response = await route.fetch();
+      await from.selectOption('Revision 1');
+      await route.fulfill({ response });
+    });
+    await from.selectOption('Revision 0');
+    const answer = page.waitForResponse(/\/changes\?/);
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await (await answer).finished();
+    await page.getByRole('button', { name: 'Compare', disabled: false }).waitFor();
+    expect(await result.count()).toBe(0);
+    await from.selectOption('Revision 0');
+    await result.waitFor();
+  });
+
+  it('registers: a search ignores accents and names of members, and the last page keeps the focus', async () => {
+    const entries = Array.from({ length: 51 }, (_, index) => ({
+      value: `v${index}`,
+      label: index === 0 ? 'Éducation' : 'x',
+    }));
+    await createRegister(suite, 'sectors', '', entries);
+    const page = await suite.open('/registers/sectors');
+    const search = page.getByLabel('Search in the entries');
+    await search.fill('education');
+    await page.getByText('1 of 51 entries').waitFor();
+    await search.fill('label');
+    await page.getByText('0 of 51 entries').waitFor();
+    await search.fill('');
+    const next = page.getByRole('button', { name: 'Next', exact: true });
+    for (let press = 0; press < 2; press += 1) await next.press('Enter');
+    await page
+      .getByRole('status')
+      .filter({ hasText: /^51 to 51 of 51$/ })
+      .waitFor();
+    await next.and(page.locator(':focus')).waitFor();
+  });
+
   it('registers: references are listed at the register, and those to a missing one in the list', async () => {
     const page = await suite.open('/registers/countries');
     const references = page.getByRole('region', { name: 'References', exact: true });

@@ -1,7 +1,7 @@
 // Converts a definition into the texts that a person edits, and back. Members that the editor has no field for are
 // edited as JSON, so that nothing is lost.
 import { asObject, type Definition } from '../definition.ts';
-import { lineOf, parseJson, placeOf } from './json-places.ts';
+import { lineOf, type ParsedJson, parseJson, placeOf } from './json-places.ts';
 
 export interface DefinitionDraft {
   name: string;
@@ -126,30 +126,34 @@ export interface FoundProblem {
   severity: 'error' | 'warning';
 }
 
-/** Finds the control that has a problem which the form service reported, and the problem's position in the control. */
-export function placedProblem({ pointer, detail, severity }: FoundProblem, draft: DefinitionDraft): EditorProblem {
+/** Finds the control of each problem that the form service reported, and the problem's position in the control. */
+export function placedProblems(found: readonly FoundProblem[], draft: DefinitionDraft): EditorProblem[] {
+  // Many problems may be in the same text, which is parsed once.
+  const parsed = new Map<CodeName, ParsedJson>();
+  const offsetOf = (name: CodeName, pointer: string) => {
+    const known = parsed.get(name) ?? parseJson(draft[name]);
+    parsed.set(name, known);
+    return placeOf(known, pointer);
+  };
+  return found.map((problem) => placedProblem(problem, draft, offsetOf));
+}
+
+type OffsetOf = (name: CodeName, pointer: string) => number;
+
+function placedProblem(problem: FoundProblem, draft: DefinitionDraft, offsetOf: OffsetOf): EditorProblem {
+  const { pointer, detail, severity } = problem;
   const [, member = '', ...rest] = pointer.split('/');
   const inner = rest.map((part) => `/${part}`).join('');
   const retention = periods.find((name) => name === rest[0]);
+  const inCode = (name: CodeName, place: string): EditorProblem => {
+    const offset = offsetOf(name, place);
+    const line = lineOf(draft[name], offset);
+    const text = `${codeLabels[name]}, line ${line}: ${detail}${place === '' ? '' : ` (${place})`}`;
+    return { control: name, offset, text, severity };
+  };
   if (member === 'retention') return { control: retention ?? 'lockAfter', text: `Retention: ${detail}`, severity };
-  if (member === 'dataSchema' || member === 'uiSchema') return codeProblem(member, inner, { detail, severity }, draft);
+  if (member === 'dataSchema' || member === 'uiSchema') return inCode(member, inner);
   if (member !== 'id' && Object.hasOwn(draft, member))
     return { control: member, text: `${member}: ${detail}`, severity };
-  return codeProblem('others', pointer, { detail, severity }, draft);
-}
-
-function codeProblem(
-  name: CodeName,
-  pointer: string,
-  { detail, severity }: Omit<FoundProblem, 'pointer'>,
-  draft: DefinitionDraft,
-): EditorProblem {
-  const offset = placeOf(parseJson(draft[name]), pointer);
-  const place = pointer === '' ? '' : ` (${pointer})`;
-  return {
-    control: name,
-    offset,
-    text: `${codeLabels[name]}, line ${lineOf(draft[name], offset)}: ${detail}${place}`,
-    severity,
-  };
+  return inCode('others', pointer);
 }

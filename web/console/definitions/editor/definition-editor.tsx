@@ -1,6 +1,6 @@
 // The editor of a form definition: settings, retention, data schema and UI schema. Marks the position of each problem.
 
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { isEqual } from '../../../apply/model/json.ts';
 import { ApiProblem } from '../../api/problem.ts';
 import { send } from '../../api/send.ts';
@@ -12,7 +12,7 @@ import { useAction } from '../../elements/use-action.ts';
 import { type KeptValue, useKept } from '../../session/kept.ts';
 import { locate } from '../configuration.ts';
 import { type Definition, type Located, saveRequests } from '../definition.ts';
-import { type DefinitionDraft, definitionOf, draftOf, placedProblem, syntaxProblems } from './definition-draft.ts';
+import { type DefinitionDraft, definitionOf, draftOf, placedProblems, syntaxProblems } from './definition-draft.ts';
 import { Schemas, Settings } from './editor-fields.tsx';
 import { Problems } from './problems.tsx';
 import { useCheck } from './use-check.ts';
@@ -45,7 +45,7 @@ export function DefinitionEditor({ located, onChanged }: Props) {
   const syntax = syntaxProblems(draft);
   const next = syntax.length === 0 ? definitionOf(id, draft, definition) : undefined;
   const check = useCheck(next);
-  const problems = [...syntax, ...(next ? check.problems.map((problem) => placedProblem(problem, draft)) : [])];
+  const problems = [...syntax, ...(next ? placedProblems(check.problems, draft) : [])];
   return (
     <section aria-labelledby="editor-title">
       <h2 id="editor-title">Edit</h2>
@@ -113,6 +113,8 @@ interface SaveProps {
 function Save({ located, next, base, problems, onSaved }: SaveProps) {
   const { id, source } = located;
   const action = useAction();
+  // A problem such as a concurrent change was about the former base.
+  useEffect(() => action.clear(), [base]);
   const requests = next ? saveRequests(id, source, next, JSON.parse(base) as Definition) : [];
   const save = async (overwrites: boolean) => {
     const isSaved = await action.run(async () => {
