@@ -1,9 +1,10 @@
 // Tests that the console shows form data under the labels of the form definition, and that no definition or data can
 // break this display. Also tests a filter that the console's own fields cannot produce.
 import { expect, it } from 'vitest';
+import { folded } from '../../web/apply/model/search.ts';
 import { filterOf, listRequest } from '../../web/console/forms/form-filter.ts';
 import { labelledData } from '../../web/console/forms/labelled-data.ts';
-import { cellValue, formerOf } from '../../web/console/registers/register.ts';
+import { cellValue, csvTextOf, formerOf, hasText } from '../../web/console/registers/register.ts';
 import { isTenant } from '../../web/console/session/tenant-name.ts';
 
 const dataSchema = {
@@ -74,6 +75,19 @@ it.each([
 it('a member that is null stays null in a column of texts', () => {
   const entry = { value: 'a', note: null };
   expect(cellValue('null', formerOf(entry, [entry, { value: 'b', note: 'text' }], 'note'))).toBeNull();
+});
+
+it.each([
+  ['education', true],
+  ['é', true],
+  ['12', true],
+  ['label', false],
+])('the search for %s in the values of an entry finds it: %s', (text, expected) => {
+  expect(hasText({ value: 12, label: 'Éducation' }, folded(text))).toBe(expected);
+});
+
+it.each(['utf8', 'latin1'] as const)('a CSV file is decoded, whether it is UTF-8 or of Excel: %s', async (encoding) => {
+  expect(await csvTextOf(new Blob([Buffer.from('value\né\n', encoding)]))).toBe('value\né\n');
 });
 
 it.each([

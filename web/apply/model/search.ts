@@ -1,7 +1,8 @@
 // Finds choices by a part of their label, ignoring case and accents.
 import type { Choice } from './registers.ts';
 
-const folded = (text: string) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase().trim();
+/** Removes case and accents. */
+export const folded = (text: string) => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase().trim();
 
 /** The browser is slow with more options. */
 export const mostFound = 100;

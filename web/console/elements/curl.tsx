@@ -6,6 +6,17 @@ import { Code } from './code.tsx';
 
 /** `request` must not contain secrets: callers replace them with `…`. */
 export function Curl({ request, label = 'As a curl command' }: { request: ApiRequest; label?: string }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="curl" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>{label}</summary>
+      {isOpen && <Command request={request} label={label} />}
+    </details>
+  );
+}
+
+/** The command is built only while it is shown: it contains the whole body, such as a large CSV table. */
+function Command({ request, label }: { request: ApiRequest; label: string }) {
   const [copied, setCopied] = useState<'no' | 'yes' | 'failed'>('no');
   const command = curlOf(request);
   const copy = () =>
@@ -14,8 +25,7 @@ export function Curl({ request, label = 'As a curl command' }: { request: ApiReq
       () => setCopied('failed'),
     );
   return (
-    <details class="curl">
-      <summary>{label}</summary>
+    <>
       <Code label={label} text={command} />
       <p>
         <button type="button" class="button quiet" onClick={() => void copy()}>
@@ -29,6 +39,6 @@ export function Curl({ request, label = 'As a curl command' }: { request: ApiReq
       <p class="quiet">
         <code>$TOKEN</code> stands for an access token that you get from the identity provider; the console has none.
       </p>
-    </details>
+    </>
   );
 }

@@ -1,10 +1,11 @@
 // Shows the entries of a register as a table with search and pages. One entry at a time can be added, edited or
 // deleted.
 import { useState } from 'preact/hooks';
+import { folded } from '../../apply/model/search.ts';
 import { Select, TextField } from '../elements/fields.tsx';
 import { Table } from '../elements/table.tsx';
 import { EntryForm } from './entry-form.tsx';
-import { cellText, columnsOf, type Entry, keyOf, type Register } from './register.ts';
+import { cellText, columnsOf, type Entry, hasText, keyOf, type Register } from './register.ts';
 
 const pageSize = 50;
 /** The member that the form service uses as the key by default. */
@@ -29,7 +30,8 @@ export function EntryTable({ register, isLoading, onChanged }: Props) {
   const [chosenKey, setKeyField] = useState(defaultKey);
   // The columns may change when the register is loaded again.
   const keyField = columns.includes(chosenKey) ? chosenKey : (columns[0] ?? defaultKey);
-  const found = register.entries.filter((entry) => matches(entry, search));
+  const wanted = folded(search);
+  const found = wanted === '' ? register.entries : register.entries.filter((entry) => hasText(entry, wanted));
   const from = Math.min(start, Math.max(0, Math.ceil(found.length / pageSize) - 1) * pageSize);
   const close = (text: string | undefined) => {
     setEdited(undefined);
@@ -122,24 +124,31 @@ function Edit({ name, isLoading, onEdit }: { name: string | undefined; isLoading
 function Pages({ from, total, onMove }: { from: number; total: number; onMove(start: number): void }) {
   if (total <= pageSize) return null;
   const last = Math.min(from + pageSize, total);
+  const [isFirst, isLast] = [from === 0, last >= total];
+  // A button with `disabled` would lose the focus.
   return (
-    <div class="actions">
-      <button type="button" class="button quiet" disabled={from === 0} onClick={() => onMove(from - pageSize)}>
+    <div class="pages">
+      <button
+        type="button"
+        class="button quiet"
+        aria-disabled={isFirst}
+        onClick={() => !isFirst && onMove(from - pageSize)}
+      >
         Previous
       </button>
-      <span>
+      <span role="status">
         {from + 1} to {last} of {total}
       </span>
-      <button type="button" class="button quiet" disabled={last >= total} onClick={() => onMove(from + pageSize)}>
+      <button
+        type="button"
+        class="button quiet"
+        aria-disabled={isLast}
+        onClick={() => !isLast && onMove(from + pageSize)}
+      >
         Next
       </button>
     </div>
   );
-}
-
-function matches(entry: Entry, search: string): boolean {
-  const wanted = search.trim().toLowerCase();
-  return wanted === '' || cellText(entry).toLowerCase().includes(wanted);
 }
 
 function countText(found: number, all: number): string {

@@ -4,12 +4,14 @@ import { isEqual } from '../../apply/model/json.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
+import { ErrorSummary } from '../elements/error-summary.tsx';
+import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { Select, TextArea, TextField } from '../elements/fields.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { type Action, useAction } from '../elements/use-action.ts';
 import { type KeptValue, useKept } from '../session/kept.ts';
 import { Changes } from './changes.tsx';
-import { type Comparison, columnsOf, importRequest, type Register } from './register.ts';
+import { type Comparison, columnsOf, csvTextOf, importRequest, type Register } from './register.ts';
 
 interface Props {
   register: Register;
@@ -27,23 +29,22 @@ export function ImportCsv({ register, onChanged }: Props) {
   const keyField = columns.includes('value') || columns.length === 0 ? 'value' : (columns[0] ?? 'value');
   const label = `CSV table for the register ${register.name}`;
   const draft = useKept<Draft>(`csv ${register.name}`, label, { csv: '', mode: 'upsert', keyField });
-  const [preview, setPreview] = useState<{ of: string; comparison: Comparison }>();
-  const [error, setError] = useState<string>();
+  const [preview, setPreview] = useState<{ of: Draft; comparison: Comparison }>();
+  const [errors, setErrors] = useState<FieldError[]>([]);
   const action = useAction();
-  const key = JSON.stringify(draft.value);
   const { csv, ...options } = draft.value;
   const dryRun = () => send<Comparison>(importRequest(register.name, csv, { ...options, dryRun: true }));
   const ask = async (event: Event) => {
     event.preventDefault();
-    setError(csv.trim() === '' ? 'Paste a table, or choose a file' : undefined);
-    if (csv.trim() === '') return document.getElementById('csv')?.focus();
-    await action.run(async () => setPreview({ of: key, comparison: await dryRun() }));
+    const isEmpty = csv.trim() === '';
+    setErrors(isEmpty ? [{ id: 'csv', text: 'Paste a table, or choose a file' }] : []);
+    if (!isEmpty) await action.run(async () => setPreview({ of: draft.value, comparison: await dryRun() }));
   };
   const apply = (previewed: Comparison) =>
     action.run(async () => {
       // Somebody else may have changed the register since the preview. The import must make only the changes shown.
       const comparison = await dryRun();
-      setPreview({ of: key, comparison });
+      setPreview({ of: draft.value, comparison });
       if (!isEqual(comparison, previewed))
         throw new ApiProblem(412, { detail: 'The register has changed since the preview. Check the changes again.' });
       const done = await send<Comparison>(importRequest(register.name, csv, { ...options, dryRun: false }));
@@ -55,13 +56,14 @@ export function ImportCsv({ register, onChanged }: Props) {
     <section aria-labelledby="import-title">
       <h2 id="import-title">Import CSV</h2>
       <form onSubmit={(event) => void ask(event)} noValidate>
-        <TableField draft={draft} error={error} />
+        <ErrorSummary errors={errors} />
+        <TableField draft={draft} errors={errors} onErrors={setErrors} />
         <ImportOptions draft={draft} />
         <button type="submit" class="button quiet" aria-disabled={action.isBusy}>
           Preview the changes
         </button>
       </form>
-      {preview?.of === key && (
+      {preview?.of === draft.value && (
         <Preview comparison={preview.comparison} action={action} onApply={() => void apply(preview.comparison)} />
       )}
       {action.problem && <ProblemBox problem={action.problem} takesFocus />}
@@ -75,12 +77,18 @@ export function ImportCsv({ register, onChanged }: Props) {
 
 const largestFile = 8 * 1024 * 1024;
 
-function TableField({ draft, error }: { draft: KeptValue<Draft>; error: string | undefined }) {
-  const [refused, setRefused] = useState<string>();
+interface TableProps {
+  draft: KeptValue<Draft>;
+  errors: readonly FieldError[];
+  onErrors(errors: FieldError[]): void;
+}
+
+function TableField({ draft, errors, onErrors }: TableProps) {
   const read = async (file: File | undefined) => {
     if (!file) return;
-    setRefused(file.size > largestFile ? `${file.name} is larger than 8 MB` : undefined);
-    if (file.size <= largestFile) draft.set({ ...draft.value, csv: await file.text() });
+    const isTooLarge = file.size > largestFile;
+    onErrors(isTooLarge ? [{ id: 'csv', text: `${file.name} is larger than 8 MB` }] : []);
+    if (!isTooLarge) draft.set({ ...draft.value, csv: await csvTextOf(file) });
   };
   return (
     <>
@@ -88,7 +96,7 @@ function TableField({ draft, error }: { draft: KeptValue<Draft>; error: string |
         id="csv"
         label="Table with a header"
         hint="Paste it here, drop a file on it, or choose a file. Columns are separated by commas, semicolons or tabs."
-        error={error ?? refused}
+        error={errorOf(errors, 'csv')}
         isCode
         rows={6}
         value={draft.value.csv}
@@ -101,7 +109,11 @@ function TableField({ draft, error }: { draft: KeptValue<Draft>; error: string |
           id="csv-file"
           type="file"
           accept=".csv,.tsv,.txt,text/csv"
-          onChange={({ currentTarget }) => void read(currentTarget.files?.[0])}
+          onChange={({ currentTarget }) => {
+            void read(currentTarget.files?.[0]);
+            // Otherwise, a corrected file with the same name would cause no event.
+            currentTarget.value = '';
+          }}
         />
       </div>
     </>

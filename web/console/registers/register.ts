@@ -1,4 +1,5 @@
 // Registers as the form service describes them, and the requests of administrators.
+import { folded } from '../../apply/model/search.ts';
 import { type ApiRequest, path } from '../api/request.ts';
 
 export type Entry = string | Record<string, unknown>;
@@ -149,6 +150,23 @@ const mostColumns = 20;
 export function columnsOf(entries: readonly Entry[]): string[] {
   const names = entries.flatMap((entry) => (typeof entry === 'string' ? [] : Object.keys(entry)));
   return [...new Set(names)].slice(0, mostColumns);
+}
+
+/** Decodes a CSV file: UTF-8 or, if it is not valid UTF-8, Windows-1252, which Excel writes by default. */
+export async function csvTextOf(file: Blob): Promise<string> {
+  const bytes = await file.arrayBuffer();
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder('windows-1252').decode(bytes);
+  }
+}
+
+/** True if a value of the entry contains the text, which is folded already. */
+export function hasText(entry: Entry, wanted: string): boolean {
+  return Object.values(typeof entry === 'string' ? [entry] : entry).some((value) =>
+    folded(cellText(value)).includes(wanted),
+  );
 }
 
 /** Formats a value for a cell: a text as it is, everything else as JSON. */

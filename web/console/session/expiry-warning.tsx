@@ -1,6 +1,7 @@
 // Warns two minutes before the session ends (WCAG 2.2, success criterion 2.2.1). The Escape key extends the session.
 // Each answer closes the dialog, so that a person can save their work before the end.
 import { useEffect, useReducer, useRef, useState } from 'preact/hooks';
+import { keepsEverything } from './kept.ts';
 import { consoleSession, extendSession } from './session.ts';
 import type { Ending } from './session-state.ts';
 
@@ -61,7 +62,7 @@ function Warning({ left, onStay, onSignOut }: WarningProps) {
   return (
     <dialog ref={dialog} class="dialog" role="alertdialog" aria-labelledby="expiry-title" onCancel={stay}>
       <h2 id="expiry-title">Your session ends in {left}</h2>
-      <p>What you have typed is kept in this tab. To continue without a new sign-in, stay signed in.</p>
+      <p>{keptText()} To continue without a new sign-in, stay signed in.</p>
       <div class="actions">
         <button type="button" class="button" onClick={onStay}>
           Stay signed in
@@ -77,8 +78,13 @@ function Warning({ left, onStay, onSignOut }: WarningProps) {
 function NotExtended({ left }: { left: string }) {
   return (
     <p class="note ending" role="alert">
-      The session could not be extended and ends in {left}. Save your work now. What you have typed and not saved is
-      kept in this tab; sign in again afterwards.
+      The session could not be extended and ends in {left}. Save your work now. {keptText()} Sign in again afterwards.
     </p>
   );
+}
+
+function keptText(): string {
+  return keepsEverything()
+    ? 'What you have typed is kept in this tab.'
+    : 'What you have typed is too large to be kept in this tab: it is lost when the session ends.';
 }

@@ -21,15 +21,24 @@ function read(key: string): Kept | undefined {
   }
 }
 
-/**
- * Stores a value, or removes it if `kept` is undefined. If the storage is full or forbidden, nothing is kept, and no
- * error is thrown.
- */
+/** Keys of the values that could not be stored, because the storage is full or forbidden. */
+const refused = new Set<string>();
+
+/** True if the storage accepted everything that was typed and not sent yet. */
+export function keepsEverything(): boolean {
+  return refused.size === 0;
+}
+
+/** Stores a value, or removes it if `kept` is undefined. A value that cannot be stored is only remembered as such. */
 function write(key: string, kept: Kept | undefined): void {
+  refused.delete(key);
   try {
-    if (kept === undefined) sessionStorage.removeItem(prefix + key);
-    else sessionStorage.setItem(prefix + key, JSON.stringify(kept));
-  } catch {}
+    // If the new value is refused, an older one must not come back in its place.
+    sessionStorage.removeItem(prefix + key);
+    if (kept) sessionStorage.setItem(prefix + key, JSON.stringify(kept));
+  } catch {
+    if (kept) refused.add(key);
+  }
 }
 
 export interface KeptValue<T> {
@@ -84,6 +93,7 @@ export function keptLabels(): string[] {
 }
 
 export function forgetAll(): void {
+  refused.clear();
   for (const key of keys()) sessionStorage.removeItem(key);
 }
 

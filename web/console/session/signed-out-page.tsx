@@ -1,9 +1,12 @@
 // The page for a person who is not signed in: a link to sign in, and the list of unsent input that is kept from an
 // earlier session.
 import { useEffect, useState } from 'preact/hooks';
+import { ErrorSummary } from '../elements/error-summary.tsx';
+import { errorOf, type FieldError } from '../elements/field-error.ts';
+import { TextField } from '../elements/fields.tsx';
 import { PlainPage } from '../elements/plain-page.tsx';
 import { addressOfPage, currentAddress, go, type Place } from '../location.ts';
-import { keptLabels } from './kept.ts';
+import { keepsEverything, keptLabels } from './kept.ts';
 import { signInUrl } from './session.ts';
 
 const errors: Record<string, string> = {
@@ -19,7 +22,9 @@ export function SignedOutPage({ place, ended }: { place: Place; ended: boolean }
     <PlainPage title={ended ? 'Your session has ended' : 'Sign in to the console'}>
       {error && <p role="alert">{error}</p>}
       {!ended && <p>The console is for administrators of the tenant {place.tenant}.</p>}
-      {kept.length > 0 ? <Kept labels={kept} /> : ended && <p>You had nothing unsaved.</p>}
+      {kept.length > 0 && <Kept labels={kept} />}
+      {!keepsEverything() && <p>Not everything that you typed could be kept, because it was too large.</p>}
+      {ended && kept.length === 0 && keepsEverything() && <p>You had nothing unsaved.</p>}
       <p>
         <a class="button" href={signInUrl(place.tenant, returnTo)}>
           {ended ? 'Sign in again' : 'Sign in'}
@@ -50,37 +55,27 @@ const rememberedTenant = 'formgate-console:tenant';
 
 /** Asks for the tenant, and suggests the tenant that this browser used last. The tenant is not a secret. */
 export function TenantPage() {
-  const [tenant, setTenant] = useState(() => localStorage.getItem(rememberedTenant) ?? '');
-  const [missing, setMissing] = useState(false);
+  const [tenant, setTenant] = useState(tenantUsedLast);
+  const [errors, setErrors] = useState<FieldError[]>([]);
   const submit = (event: Event) => {
     event.preventDefault();
-    setMissing(tenant.trim() === '');
-    if (tenant.trim() !== '') go(addressOfPage(tenant.trim()));
-    else document.querySelector<HTMLElement>('#tenant')?.focus();
+    const name = tenant.trim();
+    setErrors(name === '' ? [{ id: 'tenant', text: 'Enter the realm or name of the tenant' }] : []);
+    if (name !== '') go(addressOfPage(name));
   };
   return (
     <PlainPage title="Which tenant?">
       <form onSubmit={submit} noValidate>
-        <div class={missing ? 'field invalid' : 'field'}>
-          <label for="tenant">Realm or name of the tenant</label>
-          <p class="hint" id="tenant-hint">
-            For example: demo
-          </p>
-          {missing && (
-            <p class="error-message" id="tenant-error">
-              Enter the realm or name of the tenant
-            </p>
-          )}
-          <input
-            id="tenant"
-            type="text"
-            autocomplete="organization"
-            aria-describedby={missing ? 'tenant-hint tenant-error' : 'tenant-hint'}
-            aria-invalid={missing}
-            value={tenant}
-            onInput={({ currentTarget }) => setTenant(currentTarget.value)}
-          />
-        </div>
+        <ErrorSummary errors={errors} />
+        <TextField
+          id="tenant"
+          label="Realm or name of the tenant"
+          hint="For example: demo"
+          autocomplete="organization"
+          error={errorOf(errors, 'tenant')}
+          value={tenant}
+          onChange={setTenant}
+        />
         <button type="submit" class="button">
           Continue
         </button>
@@ -89,8 +84,19 @@ export function TenantPage() {
   );
 }
 
+/** Returns an empty text if the browser forbids the storage. */
+function tenantUsedLast(): string {
+  try {
+    return localStorage.getItem(rememberedTenant) ?? '';
+  } catch {
+    return '';
+  }
+}
+
 export function useRememberedTenant(tenant: string): void {
   useEffect(() => {
-    if (tenant !== '') localStorage.setItem(rememberedTenant, tenant);
+    try {
+      if (tenant !== '') localStorage.setItem(rememberedTenant, tenant);
+    } catch {}
   }, [tenant]);
 }

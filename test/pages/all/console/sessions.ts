@@ -1,6 +1,7 @@
 // Tests the actions of the console on sessions, and signing in and out.
 import { expect, it, onTestFinished } from 'vitest';
 import { createSiteBrowser } from '../../../support/site-browser.ts';
+import { endSession } from '../../console-paths.ts';
 import type { ConsoleSuite } from '../../console-suite.ts';
 import { enterPassword, findFaults, settled } from '../../console-world.ts';
 
@@ -11,7 +12,8 @@ export function testSessions(suite: ConsoleSuite): void {
     await suite.world.signIn(other, '/sessions', 'alice');
     const page = await suite.open('/sessions');
     await page.getByRole('button', { name: /End the session of Alice/ }).click();
-    await page.getByText('The session of Alice Applicant has ended.').waitFor();
+    // The list no longer contains the pressed button.
+    await page.locator('.done:focus', { hasText: 'The session of Alice Applicant has ended.' }).waitFor();
 
     const elsewhere = await suite.world.context();
     onTestFinished(() => elsewhere.close());
@@ -34,13 +36,16 @@ export function testSessions(suite: ConsoleSuite): void {
     const page = await suite.open('/sessions');
     const rows = page.getByRole('region', { name: 'Table: Sessions of the tenant' }).getByRole('rowheader');
     await expect.poll(() => rows.count()).toBe(25);
-    await page.getByRole('button', { name: 'Next page' }).click();
-    await page.getByRole('button', { name: 'First page' }).waitFor();
-    await settled(page);
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.locator('[role=status]:focus', { hasText: /^\d+ sessions? on this page$/ }).waitFor();
+    await page.getByRole('link', { name: 'First page' }).waitFor();
     await expect.poll(() => rows.count()).toBeGreaterThan(0);
     await expect.poll(() => rows.count()).toBeLessThan(25);
     expect(await findFaults(page)).toEqual([]);
-    await page.getByRole('button', { name: 'First page' }).click();
+    await page.goBack();
+    await expect.poll(() => rows.count()).toBe(25);
+    await page.goForward();
+    await page.getByRole('link', { name: 'First page' }).click();
     await expect.poll(() => rows.count()).toBe(25);
   });
 
@@ -50,11 +55,14 @@ export function testSessions(suite: ConsoleSuite): void {
     const page = await context.newPage();
     await page.goto(`${suite.world.url}/console`);
     await page.getByRole('button', { name: 'Continue' }).click();
-    await page.getByText('Enter the realm or name of the tenant').waitFor();
+    const summary = page.getByRole('alert').and(page.locator(':focus'));
+    await summary.getByRole('link', { name: 'Enter the realm or name of the tenant' }).waitFor();
+    await expect.poll(() => page.title()).toBe('Error: Which tenant? – Formgate console');
     expect(await findFaults(page)).toEqual([]);
     await page.getByLabel('Realm or name of the tenant').fill('demo');
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.waitForURL(/\/console\/demo/);
+    await page.locator('h1:focus', { hasText: 'Sign in to the console' }).waitFor();
     await page.reload();
     await page.getByRole('link', { name: 'Sign in' }).click();
     await enterPassword(page);
@@ -79,6 +87,34 @@ export function testSessions(suite: ConsoleSuite): void {
     // The API call in this command works with a token of the realm `core`.
     const all = (await suite.world.coreApi('/form/v1/operations')) as { scope: string };
     expect(all.scope).toBe('all');
+  });
+
+  it('a browser that forbids its storage shows the page for the tenant all the same', async () => {
+    const context = await suite.world.context();
+    onTestFinished(() => context.close());
+    await context.addInitScript(
+      'delete Window.prototype.localStorage; Object.defineProperty(window, "localStorage", { get() { throw new Error("forbidden"); } })',
+    );
+    const page = await context.newPage();
+    await page.goto(`${suite.world.url}/console`);
+    await page.getByLabel('Realm or name of the tenant').fill('demo');
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+  });
+
+  it('a text that is too large to be kept is not said to be kept', async () => {
+    const context = await suite.world.context();
+    onTestFinished(() => context.close());
+    const page = await suite.world.signIn(context, '/registers/countries');
+    // Fills the storage to the last character.
+    await page.evaluate(`for (let size = 2 ** 22, count = 0; size >= 1; count += 1)
+      try { sessionStorage.setItem('filler ' + count, 'x'.repeat(size)); } catch { size = Math.floor(size / 2); }`);
+    await page.getByLabel('Table with a header').fill('value,label\n');
+    await endSession(suite, page);
+    await page.getByRole('button', { name: 'Preview the changes' }).click();
+    await page.getByText('Not everything that you typed could be kept').waitFor();
+    await expect.poll(() => page.getByText('CSV table for the register').count()).toBe(0);
+    expect(await findFaults(page)).toEqual([]);
   });
 
   it('the session cannot be read: the page says so, and “Try again” reads it again', async () => {
