@@ -6,7 +6,7 @@ import { ConsoleCoverage, listConsoleActions } from './console-actions.ts';
 it('lists the handlers of events by file and line', () => {
   const names = listConsoleActions().map(({ name }) => name);
   expect(names.length).toBeGreaterThan(90);
-  expect(names).toContainEqual(expect.stringMatching(/^sessions\/session-list\.tsx:\d+ onClick$/));
+  expect(names).toContainEqual(expect.stringMatching(/^sessions\/session-list\.tsx:\d+ onEnd$/));
   expect(names).toContainEqual(expect.stringMatching(/^registers\/import-csv\.tsx:\d+ onFile$/));
 });
 
