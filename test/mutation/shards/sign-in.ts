@@ -26,6 +26,7 @@ export const signInShards: Readonly<Record<string, Shard>> = {
       `${signIn}/redeem-code.test.ts`,
       `${signIn}/refreshed-tokens.test.ts`,
       `${signIn}/counted-outcomes.test.ts`,
+      `${signIn}/callback-route.test.ts`,
     ],
   },
   'token-refresh': {
