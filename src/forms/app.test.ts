@@ -81,7 +81,7 @@ describe.each(routes)('%s /form/v1/forms%s', (method, path) => {
   });
 
   it('returns 400 to a core user who names no tenant', async () => {
-    const token = await forms.tokenWith({ realm: 'core', roles: ['form-admin', 'intake-application'] });
+    const token = await forms.tokenWith({ realm: 'core', roles: ['form-admin'] });
     expect((await forms.ask(method, path, { token })).status).toBe(400);
   });
 });

@@ -94,9 +94,9 @@ const ofForms = () => guarded().filter(({ path }) => path.includes('{formId}'));
  * register does not exist.
  */
 const ofRegisters = () => guarded().filter(({ path }) => path.includes('{name}') && !path.endsWith('/references'));
-const allRoles = { 'form-service': ['form-admin', 'intake-application'] };
+const ownRoles = { 'form-service': ['form-admin'] };
 const realmRoles = ['applicant', 'clerk', 'assessor'];
-const adminOf = (realm: string) => roleToken(world.platform.access, allRoles, { realm, realmRoles });
+const adminOf = (realm: string) => roleToken(world.platform.access, ownRoles, { realm, realmRoles });
 
 /** Checks that the draft and the register have not changed, and that no others were created. */
 async function expectUntouched(): Promise<void> {
@@ -145,7 +145,7 @@ describe('every route that requires a bearer token', () => {
     const { access } = world.platform;
     const own = access.urns.service('form-service');
     const audience = [own];
-    const others = { 'other-service': allRoles['form-service'], 'configuration-service': ['configuration-reader'] };
+    const others = { 'other-service': ownRoles['form-service'], 'configuration-service': ['configuration-reader'] };
     const tokens = [
       await roleToken(access, {}, { realm: 'demo', audience }),
       await roleToken(access, others, { realm: 'demo', audience }),
@@ -211,7 +211,7 @@ async function wrongTokens(): Promise<Record<string, string>> {
     access.foreignToken(
       {
         aud: own,
-        resource_access: { [own]: { roles: allRoles['form-service'] } },
+        resource_access: { [own]: { roles: ownRoles['form-service'] } },
         realm_access: { roles: realmRoles },
         ...changes,
       },

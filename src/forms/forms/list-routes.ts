@@ -2,13 +2,13 @@
 // JSON text that the database returns: parsing and writing 8 MiB would stop all other requests for 100 ms or more.
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
-import { invalidRequest } from '../../service/http/problem.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';
 import { parseAddress } from '../addresses/address.ts';
 import { type Channel, formView } from './form.ts';
 import { mostCounted } from './list-store.ts';
-import { adminRole } from './policy.ts';
+import { adminRole, intakeRole } from './policy.ts';
 import { failures, formList } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
 import { cursorOf, listQuery } from './schema.ts';
@@ -23,8 +23,8 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
     audit: { actions: ['form.read-data', 'form.search'] },
     summary: 'List forms',
     description:
-      'Newest first, unless sorted in another way. By form-admin; with `mine=true` by any signed-in person, who gets the ' +
-      'forms that they created themselves.',
+      'Newest first, unless sorted in another way. By form-admin, but not by intake applications; with `mine=true` by any ' +
+      'signed-in person, who gets the forms that they created themselves.',
     guards: [bearer, mayList, tenant],
     query: listQuery,
     headers: {
@@ -96,6 +96,7 @@ const isAdministrator = role(adminRole);
 
 /**
  * Without the role form-admin, people may list only their own forms, without form data, and may not search by address.
+ * The same applies to intake applications, because they may not reach forms of applicants with an account.
  * Lists with form data and searches have an audit event, also if they are refused.
  */
 const mayList: Guard = {
@@ -107,6 +108,8 @@ const mayList: Guard = {
     if (hasData) noteAudit(response, { action: 'form.read-data' });
     else if (isSearch) noteAudit(response, { action: 'form.search' });
     else if (mine === 'true') return undefined;
+    if (callerOf(response).roles.has(intakeRole))
+      throw new Problem('forbidden', 'An intake application may not list forms of others, whatever its other roles.');
     return isAdministrator.check(request, response);
   },
 };

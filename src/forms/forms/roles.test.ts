@@ -146,6 +146,7 @@ describe('an intake application', () => {
     ] as const) {
       expect([method, (await forms.ask(method, `/${id}${path}`, { token, body: sent })).status]).toEqual([method, 403]);
     }
+    for (const query of ['', '?includeData=true']) expect((await forms.ask('GET', query, { token })).status).toBe(403);
     await forms.ask('DELETE', `/${id}`, { as: 'alice' });
     expect((await forms.ask('DELETE', `/${id}`, { token })).status).toBe(403);
   });
