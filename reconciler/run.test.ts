@@ -215,9 +215,9 @@ describe('a failure', () => {
 
   it('of the sync of core clients fails the run, after drafts were expired', async () => {
     const id = await world.add({ age: 16 * day });
-    const { clients } = syncOf({ failures: ['the API server does not answer'] });
+    const { clients } = syncOf({ failures: ['the API server does not respond'] });
     const result = await world.run({ clients });
-    expect(result).toMatchObject({ outcome: 'failed', failures: ['the API server does not answer'] });
+    expect(result).toMatchObject({ outcome: 'failed', failures: ['the API server does not respond'] });
     expect(await world.form(id)).toMatchObject({ status: 'Locked' });
     expect(await lastRecord()).toMatchObject({ expiry_succeeded: true, clients_succeeded: false });
   });

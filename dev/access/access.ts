@@ -69,7 +69,7 @@ export async function createAccessService(options: {
 function createRoutes(options: Parameters<typeof createProvider>[0]): express.Router {
   const provider = createProvider(options);
   const router = express.Router();
-  router.all('/protocol/openid-connect/userinfo', (req, res) => answerUserinfo(options, req, res));
+  router.all('/protocol/openid-connect/userinfo', (req, res) => sendUserinfo(options, req, res));
   router.use(createSignInRoutes(provider, options.realm));
   router.use(provider.callback());
   return router;
@@ -79,7 +79,7 @@ function createRoutes(options: Parameters<typeof createProvider>[0]): express.Ro
  * Replaces the library's userinfo endpoint, which rejects access tokens that are bound to a resource (RFC 8707). All
  * access tokens of this provider are bound to a resource.
  */
-async function answerUserinfo(
+async function sendUserinfo(
   { realm, issuer, signingKey }: { realm: Realm; issuer: string; signingKey: JWK },
   req: express.Request,
   res: express.Response,

@@ -35,7 +35,7 @@ export function confirmLogOut(ctx: KoaContextWithOIDC): void {
 }
 
 /** Shows an error that cannot be sent to the client, because the redirect URI might belong to somebody else. */
-export function answerError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
+export function showError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
   sendPage(ctx, {
     title: 'Sign-in is not possible',
     width: 'narrow',

@@ -5,7 +5,7 @@ import type { JWK } from 'jose';
 import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { createAdapterFactory } from './adapter.ts';
 import type { EntityStore } from './entity-store.ts';
-import { answerError, askToLogOut, confirmLogOut } from './notices.ts';
+import { askToLogOut, confirmLogOut, showError } from './notices.ts';
 import type { OidcLibrary } from './oidc-library.ts';
 import { addPasswordGrant } from './password-grant.ts';
 import { type Account, accessTokenClaims, profileClaims, type Realm } from './realm.ts';
@@ -103,7 +103,7 @@ function createConfiguration({ realm, issuer, store, signingKey, cookieKeys }: P
     },
     loadExistingGrant: grantEverything,
     interactions: { url: (_ctx, interaction) => `${path}/login-actions/authenticate/${interaction.uid}` },
-    renderError: answerError,
+    renderError: showError,
     formats: { customizers: { jwt: (ctx, token, jwt) => shapeAccessToken(realm, ctx, token, jwt) } },
     extraClientMetadata: { properties: ['software_id'], validator: acceptWithoutRedirectUris },
     features: createFeatures(realm, accessTokenLifetime),

@@ -19,7 +19,7 @@ const explanations = {
   conflict: 'the object was changed or replaced by others',
   expired: 'the list kept expiring while it was read',
   busy: 'the API server is busy',
-  timeout: 'the API server did not answer in time',
+  timeout: 'the API server did not respond in time',
   unreachable: 'the API server cannot be reached',
   refused: 'the API server refused the request',
   failed: 'the API server failed',

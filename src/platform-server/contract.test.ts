@@ -69,7 +69,7 @@ const subscriberOf = (id: string) =>
     method: 'GET',
     path: `/subscribers/${id}`,
     query: { tenantId: tenant.id },
-    answer: z.unknown(),
+    response: z.unknown(),
     notFound: () => undefined,
   });
 

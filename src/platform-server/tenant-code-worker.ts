@@ -29,7 +29,7 @@ export type CodeQuestion =
  * The result of a job. `value` is the JSON text of a valid value with the schema's defaults. Undefined if the schema
  * added no default, or if the caller does not need the defaults.
  */
-export type CodeAnswer =
+export type CodeResult =
   | { kind: 'valid'; value: string | undefined }
   | { kind: 'invalid'; errors: FieldError[] }
   | { kind: 'rendered'; notice: Notice }
@@ -39,7 +39,7 @@ const validate = createValidate();
 const render = createNoticeRenderer();
 const listedErrors = 20;
 
-serveJobs<CodeQuestion, CodeAnswer>((question) => {
+serveJobs<CodeQuestion, CodeResult>((question) => {
   switch (question.kind) {
     case 'validate':
       return validateValue(question);
@@ -54,7 +54,7 @@ serveJobs<CodeQuestion, CodeAnswer>((question) => {
  * A few bytes of a value can get megabytes of defaults. A value that is too large with its defaults is refused here, so
  * that the main process never holds it.
  */
-function validateValue({ schema, value, longest }: Extract<CodeQuestion, { kind: 'validate' }>): CodeAnswer {
+function validateValue({ schema, value, longest }: Extract<CodeQuestion, { kind: 'validate' }>): CodeResult {
   const result = validate(parseJson(schema), parseJson(value));
   if (!result.valid) return { kind: 'invalid', errors: [{ pointer: result.pointer, detail: result.detail }] };
   if (longest === undefined) return { kind: 'valid', value: undefined };
@@ -79,7 +79,7 @@ function parsed({ event, ...data }: StoredNoticeData): NoticeData {
   return { ...data, event: { ...event, context: parseJson(event.context), payload: parseJson(event.payload) } };
 }
 
-function renderNotice(template: Template, data: NoticeData): CodeAnswer {
+function renderNotice(template: Template, data: NoticeData): CodeResult {
   try {
     return { kind: 'rendered', notice: render(template, data) };
   } catch (error) {

@@ -10,7 +10,7 @@ import type { Invalid, Validation } from './configuration/validation.ts';
 import type { Template } from './notifications/notification-type.ts';
 import { RenderFailure } from './notifications/render-failure.ts';
 import type { Notice, StoredNoticeData } from './notifications/template.ts';
-import type { CodeAnswer, CodeQuestion } from './tenant-code-worker.ts';
+import type { CodeQuestion, CodeResult } from './tenant-code-worker.ts';
 import type { CodePiece } from './written-code.ts';
 
 /**
@@ -45,7 +45,7 @@ const mostPieces = 2_000;
 const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' };
 
 export function createTenantCode({ metrics }: { metrics: Metrics }): TenantCode {
-  const workers = new LimitedWorkers<CodeQuestion, CodeAnswer>({
+  const workers = new LimitedWorkers<CodeQuestion, CodeResult>({
     script: programModule('src/platform-server/tenant-code-worker.ts'),
     name: 'tenant-code',
     busy: 'Too many schemas and templates of this tenant are being executed. Try again.',
@@ -91,7 +91,7 @@ export function createTenantCode({ metrics }: { metrics: Metrics }): TenantCode 
   };
 }
 
-type Run = (tenant: string, question: CodeQuestion) => Promise<CodeAnswer | Failed>;
+type Run = (tenant: string, question: CodeQuestion) => Promise<CodeResult | Failed>;
 
 async function validate(
   run: Run,
@@ -113,7 +113,7 @@ interface Failed {
   detail: string;
 }
 
-function outcomeOf(reply: JobReply<CodeAnswer>): CodeAnswer | Failed {
+function outcomeOf(reply: JobReply<CodeResult>): CodeResult | Failed {
   if ('done' in reply) return reply.done;
   if ('failed' in reply) return { failure: 'template', detail: 'recurses without end' };
   return { failure: reply.exceeded, detail: tooMuch[reply.exceeded] };

@@ -8,17 +8,17 @@ import { mostJsonValues } from '../service/json-size.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { type CacheTimes, createCache, type ReadOptions } from './cache.ts';
 import {
-  activeAnswer,
-  bothAnswer,
+  activeResponse,
+  bothResponse,
   type ConfigurationEntry,
-  deletedAnswer,
+  deletedResponse,
   entryPage,
-  latestAnswer,
+  latestResponse,
   type Page,
   type Revision,
   revisionPage,
   someRevision,
-} from './configuration-answers.ts';
+} from './configuration-responses.ts';
 import { createDocumentBudget, type DocumentBudget } from './document-budget.ts';
 import type { CallOptions, PlatformClient, PlatformRequest } from './http-client.ts';
 import type { MissBudget } from './miss-budget.ts';
@@ -111,7 +111,7 @@ export interface ConfigurationOptions {
 }
 
 /** `copies` (1 by default): the response may have the JSON values of so many documents. Core has no such limit. */
-type Operation<T> = Pick<PlatformRequest<T>, 'operation' | 'answer'> &
+type Operation<T> = Pick<PlatformRequest<T>, 'operation' | 'response'> &
   Partial<Pick<PlatformRequest<T>, 'method' | 'body' | 'idempotent' | 'notFound'>> & { query?: Query; copies?: number };
 
 export function createConfiguration(options: ConfigurationOptions): Configuration {
@@ -145,7 +145,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
   }
 
   const readNow: Configuration['read'] = (namespace, name, owner) =>
-    call([namespace, name], owner, { operation: 'read configuration', answer: bothAnswer, copies: 2 });
+    call([namespace, name], owner, { operation: 'read configuration', response: bothResponse, copies: 2 });
   // Reads that bypass the cache are charged too, because the main thread parses what they return.
   const charge = <T>({ tenantId }: Owner, load: () => Promise<T>) => documents.read(tenantId, load);
 
@@ -159,7 +159,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
           call([namespace, name, 'active'], owner, {
             operation: 'read active configuration',
             query: { orLatest: true },
-            answer: someRevision,
+            response: someRevision,
             // The service's API description documents a 404 here, but the service returns an empty body.
             notFound: () => undefined,
           }),
@@ -186,27 +186,27 @@ function createLists(call: Call) {
       call([namespace], owner as Owner, {
         operation: 'list configuration',
         query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
-        answer: entryPage,
+        response: entryPage,
         copies: 2,
       }),
     revisions: (namespace, name, { top, after, ...owner }) =>
       call([namespace, name, 'revisions'], owner as Owner, {
         operation: 'list configuration revisions',
         query: { top, after },
-        answer: revisionPage,
+        response: revisionPage,
         copies: Number.POSITIVE_INFINITY,
       }),
     revision: (namespace, name, revision, owner) =>
       call([namespace, name, 'revisions', String(revision)], owner, {
         operation: 'read configuration revision',
-        answer: z.unknown(),
+        response: z.unknown(),
         notFound: () => undefined,
       }),
   } satisfies Partial<Configuration>;
 }
 
 const patch = (operation: string, body: object, idempotent = true): Operation<Revision> => {
-  return { operation, method: 'PATCH', body, idempotent, answer: latestAnswer };
+  return { operation, method: 'PATCH', body, idempotent, response: latestResponse };
 };
 
 function createWrites(
@@ -229,7 +229,7 @@ function createWrites(
         operation: 'create configuration revision',
         method: 'POST',
         body: { operation: 'CREATE-REVISION' },
-        answer: latestAnswer,
+        response: latestResponse,
       }),
     setActiveRevision: (namespace, name, revision, owner) =>
       write(namespace, name, owner, {
@@ -237,10 +237,10 @@ function createWrites(
         method: 'POST',
         body: { operation: 'SET-ACTIVE-REVISION', revision },
         idempotent: true,
-        answer: activeAnswer,
+        response: activeResponse,
       }),
     remove: (namespace, name, owner) =>
-      write(namespace, name, owner, { operation: 'delete configuration', method: 'DELETE', answer: deletedAnswer }),
+      write(namespace, name, owner, { operation: 'delete configuration', method: 'DELETE', response: deletedResponse }),
   } satisfies Partial<Configuration>;
 }
 

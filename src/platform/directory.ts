@@ -67,7 +67,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
       operation: 'read directory',
       method: 'GET',
       path: `${pathOf('directory', 'namespaces', namespace)}/entries`,
-      answer: z.array(z.unknown()),
+      response: z.array(z.unknown()),
       isFixed: true,
       notFound: () => [],
     });

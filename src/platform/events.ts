@@ -38,7 +38,7 @@ export function createEvents(client: Pick<PlatformClient, 'request'>): Events {
         query: { tenantId: event.tenantId },
         body: event,
         text: true,
-        answer: z.string(),
+        response: z.string(),
       });
     },
   };

@@ -56,9 +56,9 @@ function createClient(options: Partial<PlatformClientOptions> = {}): PlatformCli
   });
 }
 
-const get = (made = client) => made.request({ operation: 'read', method: 'GET', path: '/x', answer: ok });
+const get = (made = client) => made.request({ operation: 'read', method: 'GET', path: '/x', response: ok });
 const post = (idempotent?: boolean) =>
-  client.request({ operation: 'write', method: 'POST', path: '/x', body: { a: 1 }, answer: ok, idempotent });
+  client.request({ operation: 'write', method: 'POST', path: '/x', body: { a: 1 }, response: ok, idempotent });
 const count = async (kind: string) =>
   (await base.dependencyFailures.get()).values.find(({ labels }) => labels.kind === kind)?.value ?? 0;
 
@@ -218,7 +218,7 @@ describe('the status of a response', () => {
       operation: 'read',
       method: 'GET',
       path: '/x',
-      answer: ok.optional(),
+      response: ok.optional(),
       notFound: () => undefined,
     });
     expect(found).toBeUndefined();
@@ -244,7 +244,7 @@ describe('a connection that leads to another server', () => {
         operation: 'read',
         method: 'GET',
         path: '/x',
-        answer: ok,
+        response: ok,
         notFound: () => ({ ok: true as const }),
       });
     const failure = { kind: 'failed', upstreamStatus: 404, reason: 'a 404 that is not the service’s' };
@@ -421,7 +421,7 @@ describe('the circuit', () => {
     server.behave((response, request, nth) =>
       (request.target === '/lost' ? status(500) : fine)(response, request, nth),
     );
-    const call = (path: string) => client.request({ operation: 'read', method: 'GET', path, answer: ok });
+    const call = (path: string) => client.request({ operation: 'read', method: 'GET', path, response: ok });
     for (let round = 0; round < 30; round += 1) await expect(call('/lost')).rejects.toMatchObject({ kind: 'failed' });
     await expect(call('/x')).resolves.toEqual({ ok: true });
   });
@@ -477,7 +477,7 @@ describe('the circuit', () => {
 describe('every call', () => {
   it('carries the request id and the trace of the request for which it is made, and none otherwise', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-    const call = () => client.request({ operation: 'read', method: 'GET', path: '/x', answer: ok });
+    const call = () => client.request({ operation: 'read', method: 'GET', path: '/x', response: ok });
     await runInScope({ requestId: 'request-1', traceparent }, call);
     await runInScope({ traceparent }, call);
     await call();
@@ -525,7 +525,7 @@ describe('every call', () => {
           path: '/canary-path',
           query: { tenantId: 'canary-query' },
           body: { address: 'canary@example.org', code: 'canary-code' },
-          answer: ok,
+          response: ok,
         })
         .catch((caught: PlatformError) => caught);
       expect(error).toBeInstanceOf(PlatformError);

@@ -11,9 +11,9 @@ import { currentSpan, traced } from '../service/tracing/tracing.ts';
 import { createCircuit } from './circuit.ts';
 import type { HttpAgent } from './http-agent.ts';
 import { encodeRequest, exchange, type RawResponse } from './http-exchange.ts';
-import { readResponse, responseError } from './platform-answer.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
+import { readResponse, responseError } from './platform-response.ts';
 import { type Query, queryOf } from './url-path.ts';
 
 /** Options for all methods of all platform clients. */
@@ -48,7 +48,7 @@ export interface PlatformRequest<T> extends CallOptions {
   /**
    * Schema of the response. It should accept unknown fields (`z.looseObject`). An empty body is parsed as undefined.
    */
-  answer: z.ZodType<T>;
+  response: z.ZodType<T>;
   /** Maximum number of JSON values in the response. By default, only its memory is limited. */
   mostValues?: number | undefined;
   /** True if the response is plain text instead of JSON. */

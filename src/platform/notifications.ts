@@ -142,7 +142,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
     request: CodeRequest & { idempotencyKey?: string | undefined; language?: string },
     operation: string,
     body: Record<string, string>,
-    answer: z.ZodType<T>,
+    response: z.ZodType<T>,
     more: Partial<Pick<PlatformRequest<T>, 'notFound' | 'ownFailures'>> = {},
   ) {
     const { tenantId, subscriberId, channel, address, idempotencyKey, language, timeoutMs } = request;
@@ -153,7 +153,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
       path: subscriberPath(subscriberId),
       query: { tenantId },
       body: { ...body, channel, address },
-      answer,
+      response,
       ...more,
       timeoutMs,
     });
@@ -169,8 +169,8 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
     async checkCode(request) {
       if (request.code.trim() === '') throw new Problem('code-required');
       const body = { operation: 'check-code', code: request.code };
-      const answer = z.looseObject({ verified: z.boolean() });
-      const { verified } = await operate(request, 'check code', body, answer, { notFound: rejectUnknown });
+      const response = z.looseObject({ verified: z.boolean() });
+      const { verified } = await operate(request, 'check code', body, response, { notFound: rejectUnknown });
       return verified;
     },
     async pendingNotices(tenantId, id) {
@@ -179,7 +179,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
         method: 'GET',
         path: subscriberPath(id),
         query: { tenantId },
-        answer: z.looseObject({ pendingNotices: z.int().nonnegative().optional() }),
+        response: z.looseObject({ pendingNotices: z.int().nonnegative().optional() }),
         notFound: () => ({ pendingNotices: 0 }),
       });
       return pendingNotices;
@@ -191,7 +191,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>, kno
         method: 'DELETE',
         path: subscriberPath(id),
         query: { tenantId },
-        answer: z.unknown(),
+        response: z.unknown(),
         notFound: () => undefined,
       });
     },
@@ -210,7 +210,7 @@ function createTypeCalls(
         method: 'GET',
         path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
         query: { tenantId, top: 100, subscriptionMatch: JSON.stringify({ correlationId }) },
-        answer: subscriptionsSchema,
+        response: subscriptionsSchema,
       });
       // If the service does not know this filter, it also returns subscriptions with other correlation ids.
       const own = results.filter(({ criteria }) => criteria.some((one) => one.correlationId === correlationId));
@@ -222,7 +222,7 @@ function createTypeCalls(
         method: 'GET',
         path: pathOf('notifications', 'types', typeId),
         query: { tenantId },
-        answer: typeSchema,
+        response: typeSchema,
         notFound: () => undefined,
       }),
     async subscribe({ tenantId, typeId, timeoutMs, ...body }) {
@@ -232,7 +232,7 @@ function createTypeCalls(
         path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
         query: { tenantId },
         body,
-        answer: subscriptionSchema,
+        response: subscriptionSchema,
         // A 404 can only mean that the type is missing, because the request does not name a subscriber by its id.
         notFound: () => undefined,
         timeoutMs,

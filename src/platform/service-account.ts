@@ -126,7 +126,7 @@ function requestToken(client: PlatformClient, { realm = 'core', clientId, client
     path: `${pathOf('identity-provider', 'realms', realm)}/protocol/openid-connect/token`,
     form: { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret },
     idempotent: true,
-    answer: tokenSchema,
+    response: tokenSchema,
   });
 }
 

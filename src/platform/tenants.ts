@@ -27,7 +27,7 @@ export interface TenantDirectory extends Tenants {
   all(): Promise<readonly Tenant[]>;
 }
 
-const answerSchema = z.looseObject({
+const responseSchema = z.looseObject({
   results: z.array(
     z.looseObject({
       id: z.string().min(1),
@@ -45,7 +45,7 @@ export function createTenants({ client, ...options }: TenantsOptions): TenantDir
       operation: 'list tenants',
       method: 'GET',
       path: '/tenants',
-      answer: answerSchema,
+      response: responseSchema,
       isFixed: true,
     });
     const usable = results.filter(({ realm, status }) => realm !== 'core' && (!status || status === 'active'));

@@ -40,7 +40,7 @@ describe('if the resources cannot be listed', () => {
       title: 'hangs',
       fault: 'hang',
       timeout: 500,
-      failure: `${list}: the API server did not answer in time`,
+      failure: `${list}: the API server did not respond in time`,
       calls: 1,
     },
     {
@@ -150,7 +150,7 @@ describe('a status that cannot be written', () => {
   const patch = 'cannot patch coreclients/status.formgate.dev';
 
   it.each<{ title: string; fault: ApiFault; timeout?: number; failure: string }>([
-    { title: 'hangs', fault: 'hang', timeout: 5_000, failure: `${patch}: the API server did not answer in time` },
+    { title: 'hangs', fault: 'hang', timeout: 5_000, failure: `${patch}: the API server did not respond in time` },
     {
       title: 'always responds with 429',
       fault: { status: 429, retryAfter: 0 },

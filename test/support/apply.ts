@@ -6,7 +6,7 @@ import { findFreePort } from '../../dev/ports.ts';
 import { testServiceSecret } from './access.ts';
 import { startTestForms, type TestForms, type TestFormsOptions } from './forms.ts';
 
-export interface PageAnswer {
+export interface PageResponse {
   status: number;
   headers: Headers;
   body: Record<string, unknown>;
@@ -24,12 +24,12 @@ export interface ApplicantBrowser {
   /**
    * Sends a request of the page. `path` is below `/apply/api/tenants/demo`. Headers that are undefined are not sent.
    */
-  ask(method: string, path: string, call?: PageCall): Promise<PageAnswer>;
+  ask(method: string, path: string, call?: PageCall): Promise<PageResponse>;
   /** Starts a draft for a new address, and returns its id and ETag. */
   start(email?: string, more?: object): Promise<{ id: string; etag: string; email: string }>;
   /** Saves the data if `etag` is the ETag of the stored version. Returns the new ETag. */
   save(id: string, data: object, etag: string): Promise<string>;
-  enter(id: string, code: string): Promise<PageAnswer>;
+  enter(id: string, code: string): Promise<PageResponse>;
 }
 
 export interface TestApply {

@@ -12,7 +12,7 @@ const form = z
     createdBy: z.object({ id: z.string(), name: z.string() }),
   })
   .meta({ id: 'Form', description: 'A form <b>& its</b> "fields"' });
-const answers = {
+const responses = {
   200: { description: 'The form', schema: form, headers: { ETag: 'Its revision' } },
   404: { description: 'Unknown' },
 };
@@ -35,7 +35,7 @@ export const documentedRoutes = [
       top: z.coerce.number().int().min(1).max(100).default(25),
     }),
     headers: { 'If-None-Match': 'An ETag' },
-    answers,
+    responses,
     handle,
   }),
   route({
@@ -49,7 +49,7 @@ export const documentedRoutes = [
       channels: z.array(channel).min(1).optional(),
       any: z.unknown(),
     }),
-    answers,
+    responses,
     handle,
   }),
   route({
@@ -58,7 +58,7 @@ export const documentedRoutes = [
     summary: 'Create a form',
     guards: [anonymous],
     body: z.union([z.strictObject({ a: z.literal(1) }), z.array(z.string())]),
-    answers: { 201: { description: 'Created', schema: form }, 400: { description: 'Invalid' } },
+    responses: { 201: { description: 'Created', schema: form }, 400: { description: 'Invalid' } },
     handle,
   }),
 ];

@@ -4,9 +4,9 @@ import type { Owner } from '../../src/platform/configuration.ts';
 import {
   type ConfigurationEntry,
   entryPage,
-  latestAnswer,
+  latestResponse,
   type Revision,
-} from '../../src/platform/configuration-answers.ts';
+} from '../../src/platform/configuration-responses.ts';
 import type { PlatformClient } from '../../src/platform/http-client.ts';
 import { pathOf } from '../../src/platform/url-path.ts';
 
@@ -35,7 +35,7 @@ export function revisionsOf(client: Pick<PlatformClient, 'request'>): Revisions 
         path: path(namespace, name),
         query: { tenantId },
         body: { operation: 'CREATE-REVISION' },
-        answer: latestAnswer,
+        response: latestResponse,
       }),
     read: (namespace, name, revision, { tenantId }) =>
       client.request({
@@ -43,7 +43,7 @@ export function revisionsOf(client: Pick<PlatformClient, 'request'>): Revisions 
         method: 'GET',
         path: path(namespace, name, 'revisions', String(revision)),
         query: { tenantId },
-        answer: z.unknown(),
+        response: z.unknown(),
         notFound: () => undefined,
       }),
     list: async (namespace, name, { tenantId }) => {
@@ -52,7 +52,7 @@ export function revisionsOf(client: Pick<PlatformClient, 'request'>): Revisions 
         method: 'GET',
         path: path(namespace, name, 'revisions'),
         query: { tenantId, top: 100 },
-        answer: revisionList,
+        response: revisionList,
       });
       return results;
     },
@@ -64,7 +64,7 @@ export function revisionsOf(client: Pick<PlatformClient, 'request'>): Revisions 
           method: 'GET',
           path: path(namespace),
           query: { tenantId, top: 2, includeActive: true, after },
-          answer: entryPage,
+          response: entryPage,
         });
         found.push(...results);
         if (next === undefined) return found;

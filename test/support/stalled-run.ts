@@ -81,7 +81,7 @@ class StalledRun implements Reporter {
     // If there are no workers, the runner itself has stalled and cannot continue.
     if (workers.length === 0) process.exit(1);
     for (const worker of workers) {
-      const place = within(whereItIs(worker), answerTime, new Error('does not answer'));
+      const place = within(whereItIs(worker), answerTime, new Error('does not respond'));
       process.stderr.write(await place.catch((error: unknown) => `Worker ${worker}: ${error}\n`));
       kill(worker);
       await debuggerPortIsFree();

@@ -6,7 +6,7 @@ import { captureLog } from '../../../test/support/captured-log.ts';
 import type { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
-import { createFormApi, type FormApi, UnansweredCall } from './api.ts';
+import { CallOutcomeUnknown, createFormApi, type FormApi } from './api.ts';
 
 let server: Server;
 let api: FormApi;
@@ -69,7 +69,7 @@ it.each<[string, RequestListener]>([
   ],
   ['fails itself', problem(500, 'internal')],
 ])('a call may have had its effect if the form service %s', async (_how, respond) => {
-  expect(await failureOf(respond)).toBeInstanceOf(UnansweredCall);
+  expect(await failureOf(respond)).toBeInstanceOf(CallOutcomeUnknown);
 });
 
 it('slow calls from one address leave connections to the calls of others', async () => {
@@ -104,7 +104,7 @@ it.each<[string, RequestListener]>([
   ['misses another service', problem(502, 'dependency-failed')],
   ['rejects the account', problem(401, 'unauthorized')],
 ])('a call has had no effect if the form service %s', async (_how, respond) => {
-  expect(await failureOf(respond, patient)).not.toBeInstanceOf(UnansweredCall);
+  expect(await failureOf(respond, patient)).not.toBeInstanceOf(CallOutcomeUnknown);
 });
 
 it('a call has had no effect if no connection was made', async () => {
@@ -114,7 +114,7 @@ it('a call has had no effect if no connection was made', async () => {
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
   expect(await callAt(port)).toMatchObject({ slug: 'dependency-failed' });
-  expect(await callAt(port)).not.toBeInstanceOf(UnansweredCall);
+  expect(await callAt(port)).not.toBeInstanceOf(CallOutcomeUnknown);
 });
 
 it('an applicant learns when a closed form opens, because the dates of the window are passed on', async () => {

@@ -31,7 +31,7 @@ export interface ApiCall {
   context: HttpResponse;
 }
 
-export interface ApiAnswer {
+export interface ApiResponse {
   status: number;
   etag: string | undefined;
   /** The body of the response as JSON text; empty if the response has no body. */
@@ -42,18 +42,18 @@ export interface ApiAnswer {
  * Thrown if the API did not say how the call ended: the API did not respond, the API responded with status 500, or a
  * proxy in between responded instead. The call may have taken effect.
  */
-export class UnansweredCall extends Problem {}
+export class CallOutcomeUnknown extends Problem {}
 
 /** Thrown if there was no connection to the API. The call has not taken effect. */
 export class UnsentCall extends Problem {}
 
 export interface FormApi {
   /**
-   * Calls the API. Throws Problem `busy` if too many calls are running, UnansweredCall, UnsentCall, or PlatformError if
-   * the account gets no token. Throws another Problem if the status of the response is 400 or higher. A redirect, or a
-   * success without JSON, comes from a proxy, so it counts as no response of the API.
+   * Calls the API. Throws Problem `busy` if too many calls are running, CallOutcomeUnknown, UnsentCall, or PlatformError
+   * if the account gets no token. Throws another Problem if the status of the response is 400 or higher. A redirect, or
+   * a success without JSON, comes from a proxy, so it counts as no response of the API.
    */
-  call(call: ApiCall): Promise<ApiAnswer>;
+  call(call: ApiCall): Promise<ApiResponse>;
   close(): Promise<void>;
 }
 
@@ -95,10 +95,10 @@ export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs
     log.warn({ kind, reason }, 'intake application call failed');
     const options = { headers: slug === 'unavailable' ? { 'Retry-After': '5' } : {}, cause };
     if (isUnconnected(reason)) return new UnsentCall(slug, detail, options);
-    return kind === 'denied' ? new Problem(slug, detail, options) : new UnansweredCall(slug, detail, options);
+    return kind === 'denied' ? new Problem(slug, detail, options) : new CallOutcomeUnknown(slug, detail, options);
   }
 
-  async function send(call: ApiCall, token: string | undefined): Promise<ApiAnswer & { problem: unknown }> {
+  async function send(call: ApiCall, token: string | undefined): Promise<ApiResponse & { problem: unknown }> {
     const { method, path, tenantId, body } = call;
     const url = `${apiUrl ?? ownUrl()}/form/v1${path}?tenantId=${encodeURIComponent(tenantId)}`;
     const signal = AbortSignal.timeout(timeoutMs);
@@ -128,17 +128,17 @@ export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs
     }
   }
 
-  async function exchange(call: ApiCall): Promise<ApiAnswer> {
+  async function exchange(call: ApiCall): Promise<ApiResponse> {
     const token = call.isAnonymous ? undefined : await account.token();
-    let answer = await send(call, token);
-    if (answer.status === 401 && token !== undefined) {
+    let response = await send(call, token);
+    if (response.status === 401 && token !== undefined) {
       const renewed = await account.renew(token);
-      if (renewed !== token) answer = await send(call, renewed);
+      if (renewed !== token) response = await send(call, renewed);
     }
-    if (!answer.problem) return answer;
-    if (answer.status === 401 && token !== undefined)
+    if (!response.problem) return response;
+    if (response.status === 401 && token !== undefined)
       throw fail('denied', 'unavailable', 'The account of the intake application was refused.');
-    throw problemOf(answer.problem) ?? fail('failed', 'dependency-failed', 'The form service failed.');
+    throw problemOf(response.problem) ?? fail('failed', 'dependency-failed', 'The form service failed.');
   }
 
   const onRefused = (reason: string) => metrics.queueRefusals.inc({ queue: 'form-api', reason });
@@ -194,7 +194,7 @@ function problemOf(problem: unknown): Problem | undefined {
   if (!findProblemType(slug)) return undefined;
   const { detail, errors, retryAfter } = problem;
   const members = passedMembers.filter((name) => problem[name] !== undefined).map((name) => [name, problem[name]]);
-  const Failure = slug === 'internal' ? UnansweredCall : Problem;
+  const Failure = slug === 'internal' ? CallOutcomeUnknown : Problem;
   return new Failure(slug as ProblemSlug, typeof detail === 'string' ? detail : undefined, {
     ...(Array.isArray(errors) && { errors }),
     ...(typeof retryAfter === 'string' && { headers: { 'Retry-After': retryAfter } }),

@@ -14,7 +14,7 @@ import { createRateLimits } from '../../service/limits/rate-limit.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { formMigrations } from '../expiry/migrations.ts';
-import { UnansweredCall, UnsentCall } from './api.ts';
+import { CallOutcomeUnknown, UnsentCall } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { sendCode, useCode } from './code-routes.ts';
 import { createApplyHashes } from './hashes.ts';
@@ -145,8 +145,8 @@ describe('a call that sends a code', () => {
   }
 
   it.each([
-    ['the form service did not respond', new UnansweredCall('dependency-timeout')],
-    ['the connection broke', new UnansweredCall('dependency-failed')],
+    ['the form service did not respond', new CallOutcomeUnknown('dependency-timeout')],
+    ['the connection broke', new CallOutcomeUnknown('dependency-failed')],
     ['the notification service did not respond', new Problem('dependency-timeout')],
   ])('counts if the code may have been sent, because %s', async (_why, error) => {
     expect(await sendTwice(error)).toMatchObject({ calls: 1, second: { slug: 'too-many-requests' } });

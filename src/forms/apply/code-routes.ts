@@ -6,7 +6,7 @@ import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type HttpResponse, tenantOf } from '../../service/http/request-context.ts';
 import type { RateLimiter } from '../../service/limits/rate-limit.ts';
-import { UnansweredCall, UnsentCall } from './api.ts';
+import { CallOutcomeUnknown, UnsentCall } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { auditedByApi, codeBody, failures, formParams, formPath, setCookie, smallBody } from './schema.ts';
 
@@ -31,7 +31,7 @@ export function sendCodeRoute(options: ApplyRoutesOptions): Route {
     tag: 'Intake application',
     guards: [...guards.forAnyone, guards.codeLimit],
     params: formParams,
-    answers: {
+    responses: {
       202: { description: 'If there is such a draft, a code is on its way', schema: sentResponse },
       ...failures,
     },
@@ -83,7 +83,7 @@ export async function sendCode(
  */
 function mayHaveSent(error: unknown): boolean {
   if (!(error instanceof Problem) || error instanceof PlatformError) return false;
-  return error instanceof UnansweredCall || error.slug === 'dependency-timeout';
+  return error instanceof CallOutcomeUnknown || error.slug === 'dependency-timeout';
 }
 
 /**
@@ -113,7 +113,7 @@ export function checkCodeRoute(options: ApplyRoutesOptions): Route {
     params: formParams,
     body: codeBody,
     bodyLimit: smallBody,
-    answers: {
+    responses: {
       204: { description: 'The form is open in this browser', headers: setCookie },
       ...failures,
       403: { description: 'The code is wrong, expired, or was entered in another browser; or there is no such form' },

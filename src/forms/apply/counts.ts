@@ -5,7 +5,7 @@ import { networkOf } from '../../service/http/client-address.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { windowAt } from '../../service/limits/window-counts.ts';
-import { UnansweredCall } from './api.ts';
+import { CallOutcomeUnknown } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import type { Limit } from './store.ts';
 
@@ -108,7 +108,7 @@ async function count(
  * may create the draft.
  */
 export function isRefusal(error: unknown): boolean {
-  return error instanceof Problem && !(error instanceof UnansweredCall) && error.slug !== 'conflict';
+  return error instanceof Problem && !(error instanceof CallOutcomeUnknown) && error.slug !== 'conflict';
 }
 
 /** The name of a limit that allows one draft for each request. Only a retry of a counted request exceeds this limit. */

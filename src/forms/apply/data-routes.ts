@@ -24,16 +24,16 @@ export function openedDataRoute({ guards, api, cookies }: ApplyRoutesOptions): R
     tag: 'Intake application',
     guards: [...guards.forForm, guards.openReadSession],
     params: formParams,
-    answers: { 200: { description: 'The form data', schema: formDataResponse, headers: etag }, ...formFailures },
+    responses: { 200: { description: 'The form data', schema: formDataResponse, headers: etag }, ...formFailures },
     async handle({ params: { formId } }, _request, response) {
       const headers = { 'x-form-code': cookies.codeOf(openFormOf(response)) };
       const call = { method: 'GET', path: `/forms/${formId}/data`, headers, context: response } as const;
-      const answer = await api
+      const apiResponse = await api
         .call({ ...call, tenantId: tenantOf(response).id })
         .catch(sessionEnded)
         .catch(hideForeignForm);
-      if (answer.etag) response.setHeader('ETag', answer.etag);
-      response.type('application/json').send(answer.text);
+      if (apiResponse.etag) response.setHeader('ETag', apiResponse.etag);
+      response.type('application/json').send(apiResponse.text);
     },
   });
 }
@@ -65,7 +65,7 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
       },
       'Save-Id': 'A UUID for each save, the same for its retries: a retry of a save that was done gets its response',
     },
-    answers: {
+    responses: {
       200: { description: 'Saved', headers: etag },
       ...formFailures,
       412: { description: 'The form data was saved elsewhere since: read it, and let the applicant decide' },
@@ -89,15 +89,15 @@ async function save(
   const headers = { 'if-match': requiredTag(request) };
   const call = { method: 'PUT', path: `/forms/${formId}/data`, tenantId, body, headers, context: response } as const;
   const tag = await api.call(call).then(
-    async (answer) => {
-      if (saveHashes && answer.etag) {
-        const save = { formId, saveHashes, etag: answer.etag, now: clock() };
+    async (apiResponse) => {
+      if (saveHashes && apiResponse.etag) {
+        const save = { formId, saveHashes, etag: apiResponse.etag, now: clock() };
         // The data is saved. If this request failed now, the page would retry it, and the retry would get 412.
         await store
           .keepSave(tenantId, save)
           .catch((error: unknown) => log.warn({ err: error }, 'save not recorded for retries'));
       }
-      return answer.etag;
+      return apiResponse.etag;
     },
     async (error: unknown) => {
       const isStale = error instanceof Problem && error.slug === 'stale';

@@ -21,7 +21,7 @@ export function applyDefinitionRoute(options: ApplyRoutesOptions): Route {
     tag: 'Intake application',
     guards: guards.forAnyone,
     params: definitionParams,
-    answers: {
+    responses: {
       200: {
         description: 'The definition. Its data schema contains the shared schemas that it refers to',
         schema: definitionResponse,
@@ -89,17 +89,17 @@ export function applyRegisterRoute({ guards, api }: ApplyRoutesOptions): Route {
     tag: 'Intake application',
     guards: guards.forAnyone,
     params: registerParams,
-    answers: { 200: { description: 'The entries', schema: entriesResponse }, ...failures },
+    responses: { 200: { description: 'The entries', schema: entriesResponse }, ...failures },
     async handle({ params }, _request, response) {
       const { id: tenantId } = tenantOf(response);
       const key = `${tenantId}\0${params.name}`;
       let body = known.get(key);
       if (body === undefined) {
         const path = `/registers/${encodeURIComponent(params.name)}/entries`;
-        const answer = await api
+        const apiResponse = await api
           .call({ method: 'GET', path, tenantId, isAnonymous: true, context: response })
           .catch(notOpen);
-        body = Buffer.from(`{"entries":${answer.text}}`);
+        body = Buffer.from(`{"entries":${apiResponse.text}}`);
         known.set(key, body);
       }
       response.setHeader('Cache-Control', 'private, max-age=60');

@@ -41,7 +41,7 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
     query: z.object({ name: fileName }),
     bodyType: 'application/octet-stream',
     streamedBody: z.file(),
-    answers: {
+    responses: {
       201: { description: 'The file', schema: uploadedFile },
       ...formFailures,
       409: { description: 'The form is locked, it is not a draft, or it has as many files as it may have' },

@@ -27,13 +27,13 @@ export interface NewFile {
 }
 
 /** Thrown if the file service may have stored the file, although it returned no usable response. */
-export class UnansweredUpload extends Problem {}
+export class UploadOutcomeUnknown extends Problem {}
 
 export interface FileUpload {
   /** Returns false if the directory lists no file service. Throws PlatformError if the directory fails. */
   isAvailable(): Promise<boolean>;
   /**
-   * Uploads the file. Throws UnansweredUpload, Problem `no-file-service`, a Problem with status 400 or 502, or
+   * Uploads the file. Throws UploadOutcomeUnknown, Problem `no-file-service`, a Problem with status 400 or 502, or
    * PlatformError if the directory or the account fails.
    */
   upload(file: NewFile): Promise<UploadedFile>;
@@ -68,7 +68,7 @@ export function createFileUpload({ directory, account, urns, fileType, metrics }
   function fail(kind: 'timeout' | 'unreachable' | 'failed' | 'rejected', cause?: unknown): Problem {
     metrics.dependencyFailures.inc({ dependency: 'files', kind });
     const isRefused = kind === 'rejected' || isUnconnected(codeOfCause(cause));
-    const Failure = isRefused ? Problem : UnansweredUpload;
+    const Failure = isRefused ? Problem : UploadOutcomeUnknown;
     const slug = kind === 'timeout' ? 'dependency-timeout' : 'dependency-failed';
     return new Failure(slug, 'The file service did not accept the file.', { cause });
   }

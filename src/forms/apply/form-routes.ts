@@ -41,7 +41,7 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
     body: startBody,
     bodyLimit: smallBody,
     headers: { 'Idempotency-Key': idempotencyKeyHeader('A UUID for each draft, the same for its retries') },
-    answers: {
+    responses: {
       201: { description: 'The draft', schema: startedForm, headers: setCookie },
       ...failures,
       409: {
@@ -66,7 +66,7 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
         { email: body.email, request: `${idempotencyKey}\0${draft}` },
         response,
       );
-      const answer = await api
+      const apiResponse = await api
         .call({
           method: 'POST',
           path: '/forms',
@@ -79,7 +79,7 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
           if (isRefusal(error)) await uncount();
           return inTermsOfThePage(error);
         });
-      const { id, created } = JSON.parse(answer.text) as { id: string; created: string };
+      const { id, created } = JSON.parse(apiResponse.text) as { id: string; created: string };
       response.locals.formId = id;
       // A repeated start does not extend the cookie's life.
       cookies.issue(request, response, { formId: id, tenantId, opened: Date.parse(created) });
@@ -131,7 +131,7 @@ export function openedFormRoute({ guards, api, cookies }: ApplyRoutesOptions): R
     tag: 'Intake application',
     guards: guards.forForm,
     params: formParams,
-    answers: { 200: { description: 'The form without its data', schema: openedForm }, ...formFailures },
+    responses: { 200: { description: 'The form without its data', schema: openedForm }, ...formFailures },
     async handle({ params: { formId } }, _request, response) {
       const path = `/forms/${formId}`;
       const call = api.call({ method: 'GET', path, tenantId: tenantOf(response).id, context: response });
@@ -167,7 +167,7 @@ export function submissionRoute({ guards, api, cookies, hashes }: ApplyRoutesOpt
       'Idempotency-Key': idempotencyKeyHeader('A UUID for the submission, the same for its retries'),
       'If-Match': 'The ETag of the version that the page shows. Without it, the newest version is submitted',
     },
-    answers: {
+    responses: {
       200: { description: 'Submitted; the number is for the receipt', schema: submittedForm },
       400: { description: 'The form data is not complete: `errors` with pointers into the data' },
       ...formFailures,
@@ -202,7 +202,7 @@ export function deleteDraftRoute({ guards, api, cookies }: ApplyRoutesOptions): 
     tag: 'Intake application',
     guards: [...guards.forForm, guards.openReadSession],
     params: formParams,
-    answers: { 204: { description: 'The draft is deleted', headers: deletedCookie }, ...formFailures },
+    responses: { 204: { description: 'The draft is deleted', headers: deletedCookie }, ...formFailures },
     async handle({ params: { formId } }, _request, response) {
       const headers = { 'x-form-code': cookies.codeOf(openFormOf(response)) };
       const path = `/forms/${formId}`;
@@ -224,7 +224,7 @@ export function forgetFormRoute({ guards, cookies }: ApplyRoutesOptions): Route 
     tag: 'Intake application',
     guards: guards.forAnyone,
     params: formParams,
-    answers: { 204: { description: 'The browser has no cookie of the form', headers: deletedCookie }, ...failures },
+    responses: { 204: { description: 'The browser has no cookie of the form', headers: deletedCookie }, ...failures },
     handle({ params: { formId } }, _request, response) {
       cookies.clear(response, formId);
       response.status(204).end();

@@ -3,7 +3,7 @@
 // mail scanners press buttons, and because people other than the applicant may read the event that contains the link.
 import type { Response } from 'express';
 import { z } from 'zod';
-import { type Answer, anonymous, type Route, route } from '../../service/http/http-app.ts';
+import { anonymous, type ResponseDescription, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { Language } from '../forms/form.ts';
 import type { LinkPurpose } from '../notices/links.ts';
@@ -28,22 +28,22 @@ const query = z.object({
 });
 const tag = 'Links in mails';
 /** All responses are pages, also those with an error. */
-const page = (description: string, headers?: Record<string, string>): Answer => ({
+const page = (description: string, headers?: Record<string, string>): ResponseDescription => ({
   description,
   textType: 'text/html',
   ...(headers && { headers }),
 });
 const retryAfter = { 'Retry-After': 'Seconds' };
 /** The responses of an opened link, which does not read the form. */
-const answers = {
+const responses = {
   200: page('A page'),
   400: page('The link is not valid'),
   429: page('Too many requests from this address', retryAfter),
   500: page('An unexpected failure'),
 };
 /** The responses of the buttons, which call the form service. */
-const buttonAnswers = {
-  ...answers,
+const buttonResponses = {
+  ...responses,
   403: page('The page of another site sent the request'),
   404: page('There is no such form'),
   409: page('The form is not a draft, it is locked, or it is on hold'),
@@ -53,8 +53,8 @@ const buttonAnswers = {
   504: page('A service of the platform did not respond in time'),
 };
 /** The responses of the page that takes a code. */
-const codeAnswers = {
-  ...buttonAnswers,
+const codeResponses = {
+  ...buttonResponses,
   400: page('The link is not valid, or there is no code'),
   403: page('The code is wrong or too old, or the page of another site sent the request'),
   413: page('The body is too large'),
@@ -71,7 +71,7 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
     ] as const
   ).map(([purpose, summary]) =>
     route({
-      ...{ method: 'get', path: `${noticePath}/${purpose}`, summary, tag, guards, params, query, answers },
+      ...{ method: 'get', path: `${noticePath}/${purpose}`, summary, tag, guards, params, query, responses },
       handle(input, _request, response) {
         const { language } = readLink(options, purpose, input, response);
         const isSent = input.query.step === 'code';
@@ -81,7 +81,7 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
   );
   const keep = route({
     ...{ method: 'post', path: `${noticePath}/keep`, summary: 'Keep a draft', tag, guards, params, query },
-    ...{ audit: auditedByApi, answers: buttonAnswers },
+    ...{ audit: auditedByApi, responses: buttonResponses },
     async handle(input, _request, response) {
       const { form, language } = readLink(options, 'keep', input, response);
       const { text } = await options.api.call({
@@ -97,7 +97,7 @@ export function noticeRoutes(options: ApplyRoutesOptions): Route[] {
   });
   const remove = route({
     ...{ method: 'post', path: `${noticePath}/delete`, summary: 'Send a code, or delete the draft with it', tag },
-    ...{ guards: [...guards, options.guards.codeLimit], params, query, answers: codeAnswers },
+    ...{ guards: [...guards, options.guards.codeLimit], params, query, responses: codeResponses },
     body: z.string().default(''),
     bodyType: 'application/x-www-form-urlencoded',
     bodyLimit: smallBody,

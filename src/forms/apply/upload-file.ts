@@ -5,7 +5,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { retryUntilDone } from '../../service/retry.ts';
 import type { UploadKey } from '../forms/upload-store.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
-import { type NewFile, UnansweredUpload, type UploadedFile } from './files.ts';
+import { type NewFile, type UploadedFile, UploadOutcomeUnknown } from './files.ts';
 
 type UploadOptions = Pick<ApplyRoutesOptions, 'files' | 'uploads' | 'metrics' | 'log' | 'clock'>;
 
@@ -38,7 +38,7 @@ export async function uploadFile(
     throw limitReached(options);
   }
   const uploaded = await files.upload(file).catch(async (error: unknown) => {
-    if (error instanceof UnansweredUpload) throw error;
+    if (error instanceof UploadOutcomeUnknown) throw error;
     await uncount();
     await uploads.uncount(upload).catch((cause: unknown) => log.warn({ err: cause }, 'count of uploads not corrected'));
     throw error;

@@ -4,7 +4,12 @@ import { randomUUID } from 'node:crypto';
 import { type ClientRequest, createServer, request } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { listenOnLowPort } from '../../../dev/ports.ts';
-import { type ApplicantBrowser, type PageAnswer, startTestApply, type TestApply } from '../../../test/support/apply.ts';
+import {
+  type ApplicantBrowser,
+  type PageResponse,
+  startTestApply,
+  type TestApply,
+} from '../../../test/support/apply.ts';
 
 /** The status of the file service's next responses, and what it does before it responds to an upload. */
 let fileStatus = 200;
@@ -216,12 +221,12 @@ it.each([
 it('the bytes of stored files are limited by client address and by tenant, and the limits end with their hour', async () => {
   const page = apply.browser();
   const uploadTimes = async (count: number, address?: string) => {
-    const answers: PageAnswer[] = [];
+    const answers: PageResponse[] = [];
     for (let nth = 0; nth < count; nth += 1)
       answers.push(await upload(page, (await page.start()).id, 'content', address));
     return answers;
   };
-  const statuses = (answers: PageAnswer[]) => answers.map(({ status }) => status);
+  const statuses = (answers: PageResponse[]) => answers.map(({ status }) => status);
   const [hostile, unlucky] = [newAddress(), newAddress()];
   fileStatus = 415;
   expect(statuses(await uploadTimes(6, unlucky))).toEqual([400, 400, 400, 400, 400, 400]);

@@ -25,7 +25,7 @@ export function listDefinitionsRoute({ bearer, mayManage, tenant, list }: Defini
       'if reading all definitions takes longer.',
     guards: [bearer, mayManage, tenant],
     query: tenantQuery,
-    answers: { 200: { description: 'The definitions', schema: definitionList }, ...refusals },
+    responses: { 200: { description: 'The definitions', schema: definitionList }, ...refusals },
     async handle(_input, _request, response) {
       response.json(await list(tenantOf(response).id));
     },
@@ -44,7 +44,7 @@ export function readDefinitionRoute({ bearer, tenant, find, isManager, textOf }:
     guards: [bearer, tenant],
     params: definitionParams,
     query: tenantQuery,
-    answers: {
+    responses: {
       200: { description: 'The definition', schema: definitionResponse },
       403: { description: 'The caller has no role for this definition, or names another tenant' },
       404: { description: 'There is no such definition' },

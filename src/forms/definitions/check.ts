@@ -1,7 +1,7 @@
 // Checks a form definition before applicants use it: its fields, its schemas, and the roles and registers that it
 // names.
 import type { Configuration } from '../../platform/configuration.ts';
-import type { Revision } from '../../platform/configuration-answers.ts';
+import type { Revision } from '../../platform/configuration-responses.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { type FieldError, Problem } from '../../service/http/problem.ts';
 import { withinTotal } from '../../service/time-limit.ts';

@@ -38,7 +38,7 @@ export function checkDefinitionRoute({ bearer, mayManage, tenant, check, checks 
     guards: [bearer, mayManage, tenant, callerLimit],
     query: tenantQuery,
     body: checkBody,
-    answers: {
+    responses: {
       200: { description: 'The problems; none if the list is empty', schema: checkResponse },
       403: { description: 'The caller has neither form-admin nor configuration-admin, or names another tenant' },
       429: {

@@ -2,7 +2,7 @@
 // not exist, from the configuration `form-service:<id>`. The platform client caches configurations, and reads them
 // again if they do not contain the definition. This module caches only the results of parsing.
 import type { Configuration, Lookup } from '../../platform/configuration.ts';
-import type { Revision } from '../../platform/configuration-answers.ts';
+import type { Revision } from '../../platform/configuration-responses.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { isObject, memberOf } from '../../service/json-value.ts';
 import { definitionIdPattern, type FormDefinition, parseDefinition } from './definition.ts';

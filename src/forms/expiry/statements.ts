@@ -65,7 +65,7 @@ export function setTraceSql(traceparent: string | undefined): string {
 const isoOf = (moment: string) => `to_char(${moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 /** Returns SQL that selects the position for the next batch, the number of scanned forms and the given columns. */
-const answer = (columns: string) => `
+const summary = (columns: string) => `
 SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`;
 
 /**
@@ -120,7 +120,7 @@ WITH ${lockPage}, due AS MATERIALIZED (
   from: 'locked',
 })}
 )
-${answer(`(SELECT count(*)::int FROM locked) AS locked${unwritten}`)}`;
+${summary(`(SELECT count(*)::int FROM locked) AS locked${unwritten}`)}`;
 
 /**
  * Locks drafts. $8: the times at which the locked forms will be deleted. The event has no actor, because no person
@@ -134,7 +134,7 @@ export const bareLockSql = lockStatement(bare);
 // The statements of a dry run have the same parameters. If one does not use $7, the condition gives it a type.
 export const lockLookSql = `
 WITH ${lockPage}
-${answer(`(
+${summary(`(
   SELECT count(*)::int FROM page WHERE ${isFree('lock', 'page.id')} AND $7::timestamptz IS NOT NULL) AS locked`)}`;
 
 const warnPage = pageOf({
@@ -168,11 +168,11 @@ WITH ${warnPage}, due AS MATERIALIZED (
     'lockOn', ${isoOf('lock_on')}, 'deleteOn', ${isoOf(`(lock_on + ${span('delete_after')})`)}) || ${limitedFacts}, $7, $7, ${traceSql}
   FROM warned
 )
-${answer('(SELECT count(*)::int FROM warned) AS warned')}`;
+${summary('(SELECT count(*)::int FROM warned) AS warned')}`;
 
 export const warnLookSql = `
 WITH ${warnPage}
-${answer(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
+${summary(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
   WHERE ${unwarned} AND ${isFree('warn', 'f.id')}) AS warned`)}`;
 
 // `notified` is false while the notice of the current lock is quarantined: the latest row may be from an earlier lock.
@@ -198,7 +198,7 @@ WITH ${deletePage}, due AS MATERIALIZED (
   from: 'gone',
 })}
 )
-${answer(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
+${summary(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
   SELECT coalesce(json_agg(json_build_object('formId', id, 'tenantId', tenant_id, 'definitionId', definition_id)), '[]')
   FROM gone WHERE NOT notified) AS unnotified${unwritten}`)}`;
 
@@ -213,7 +213,7 @@ export const bareDeleteSql = deleteStatement(bare);
 
 export const deleteLookSql = `
 WITH ${deletePage}
-${answer(`${waiting}, (
+${summary(`${waiting}, (
   SELECT count(*)::int FROM gate WHERE (notified OR anyhow) AND ${isFree('delete', 'gate.id')}) AS deleted, (
   SELECT coalesce(json_agg(json_build_object('formId', id)), '[]')
   FROM gate WHERE anyhow AND NOT notified AND $7::timestamptz IS NOT NULL) AS unnotified`)}`;

@@ -40,7 +40,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
     query: tenantQuery,
     body: createCreationBody(options.dataBody),
     headers: { 'Idempotency-Key': 'The same key and body get the same response for 24 hours' },
-    answers: {
+    responses: {
       201: { description: 'The form', schema: createdForm, headers: { Location: 'Path of the form' } },
       400: {
         description:

@@ -41,7 +41,7 @@ export function readDataRoute(options: FormRoutesOptions): Route {
     params: formParams,
     query: codeQuery,
     headers: { 'X-Form-Code': 'The code that the applicant received; preferred to the query parameter' },
-    answers: {
+    responses: {
       200: { description: 'The form data', schema: formDataResponse, headers: etag },
       400: { description: 'An intake application sent no code' },
       403: { description: 'The caller may not read this form data, or the code is wrong, expired or used' },
@@ -105,7 +105,7 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
     query: updateQuery,
     body: options.dataBody,
     headers: { 'If-Match': 'Save only over this version of the form data. Without it, the last save wins' },
-    answers: {
+    responses: {
       200: { description: 'The form data as saved', schema: savedDataResponse, headers: etag },
       400: { description: 'The body is invalid, or a member is missing' },
       403: { description: 'The caller may not change this form' },

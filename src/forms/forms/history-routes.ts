@@ -17,7 +17,7 @@ export function readHistoryRoute({ bearer, tenant, access, forms, pseudonyms }: 
     guards: [bearer, tenant],
     params: formParams,
     query: tenantQuery,
-    answers: {
+    responses: {
       200: { description: 'The history, oldest first', schema: formHistory },
       403: { description: 'The caller may not read this history' },
       ...formFailures,

@@ -32,7 +32,7 @@ export function listFormsRoute(options: FormRoutesOptions): Route {
         'Only forms of the applicant with this email address or telephone number, in any spelling; to form-admin only. ' +
         'Characters beyond ASCII, and %, are percent-encoded. A header, because access logs contain query parameters',
     },
-    answers: {
+    responses: {
       200: { description: 'A page of forms', schema: formList },
       400: { description: 'The query or the address is not valid' },
       403: {

@@ -46,7 +46,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
         'For submit: a request with the same key gets the first response for 24 hours, while the form is not a draft again',
       'If-Match': 'For submit: submit only this version of the form data. Without it, the newest version is submitted',
     },
-    answers: {
+    responses: {
       200: { description: 'Done', schema: operationResponse },
       202: { description: 'The code is on its way', schema: sentCode },
       400: {

@@ -65,7 +65,7 @@ export function readFormRoute({ bearer, tenant, access, expiryDates }: FormRoute
     guards: [bearer, tenant],
     params: formParams,
     query: tenantQuery,
-    answers: {
+    responses: {
       200: { description: 'The form', schema: formResponse },
       403: { description: 'The caller may not read this form' },
       ...formFailures,
@@ -90,7 +90,7 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
     params: formParams,
     query: codeQuery,
     headers: { 'X-Form-Code': 'The code that the applicant received' },
-    answers: {
+    responses: {
       204: { description: 'The form is deleted' },
       400: { description: 'An intake application sent no code' },
       403: { description: 'The caller may not delete this form, or the code is wrong, expired or used' },

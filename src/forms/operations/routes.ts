@@ -24,7 +24,7 @@ export function readOperationsRoute({ bearer, tenantOrAll, read }: OperationsRou
       'if reading them takes longer.',
     guards: [bearer, role(adminRole), tenantOrAll],
     query: tenantOrAllQuery,
-    answers: {
+    responses: {
       200: { description: 'The state', schema: operationsResponse },
       403: { description: 'This operation requires the role form-admin' },
       503: { description: 'The database cannot be reached', headers: { 'Retry-After': 'Seconds' } },

@@ -24,7 +24,7 @@ export function createFileService(client: Pick<PlatformClient, 'request'>): File
         operation: 'read file',
         method: 'GET',
         path,
-        answer: z.looseObject({ recordId: z.string().nullish() }),
+        response: z.looseObject({ recordId: z.string().nullish() }),
         notFound: () => undefined,
       });
     },
@@ -35,7 +35,7 @@ export function createFileService(client: Pick<PlatformClient, 'request'>): File
         operation: 'delete file',
         method: 'DELETE',
         path,
-        answer: z.unknown(),
+        response: z.unknown(),
         notFound: () => undefined,
       });
     },

@@ -36,7 +36,7 @@ function assetRoute(name: PageName, folder: string): Route {
     summary: 'A script or stylesheet of a page',
     guards: [anonymous],
     params: z.object({ file: z.string().regex(/^[\w-]+(?:\.[\w-]+)*\.(?:js|css|svg|png|woff2)$/) }),
-    answers: { 200: { description: 'The file' }, 404: { description: 'No such file' } },
+    responses: { 200: { description: 'The file' }, 404: { description: 'No such file' } },
     handle: ({ params }, _request, response) =>
       send(response, {
         folder: join(folder, 'assets'),
@@ -52,7 +52,7 @@ function addressRoute(path: string, folder: string): Route {
     path,
     summary: 'A page for people',
     guards: [anonymous],
-    answers: { 200: { description: 'The page as HTML' } },
+    responses: { 200: { description: 'The page as HTML' } },
     handle: (_input, _request, response) => send(response, { folder, file: 'index.html', cache: 'no-cache' }),
   });
 }

@@ -31,7 +31,7 @@ export function listQuarantineRoute({ bearer, tenantOrAll, quarantine }: Quarant
     ].join(' '),
     guards: [bearer, role('form-admin'), tenantOrAll],
     query: quarantineListQuery,
-    answers: {
+    responses: {
       200: { description: 'A page of items', schema: quarantineList },
       403: { description: 'This operation requires the role form-admin' },
     },
@@ -66,7 +66,7 @@ export function releaseItemRoute({ bearer, tenantOrAll, quarantine, changed }: Q
     params: itemParams,
     query: tenantOrAllQuery,
     body: itemOperation,
-    answers: {
+    responses: {
       200: { description: 'The item will be retried, or stays in quarantine', schema: releasedItem },
       403: { description: 'This operation requires the role form-admin' },
       404: { description: 'The tenant has no such item, or it was already released' },

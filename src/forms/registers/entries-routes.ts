@@ -30,7 +30,7 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
     params: nameParams,
     query: tenantQuery,
     headers: { 'If-None-Match': 'ETag of an earlier response' },
-    answers: {
+    responses: {
       200: {
         description: 'The entries',
         schema: entriesResponse,

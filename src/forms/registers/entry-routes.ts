@@ -45,7 +45,7 @@ export function entryRoutes(options: RegisterRoutesOptions): Route[] {
   return [...putRoutes(options), ...deleteRoutes(options), importRoute(options)];
 }
 
-type Shared = Pick<Route, 'method' | 'summary' | 'description' | 'guards' | 'body' | 'answers'>;
+type Shared = Pick<Route, 'method' | 'summary' | 'description' | 'guards' | 'body' | 'responses'>;
 type Act = (address: Address, response: Response, body: unknown) => Promise<void>;
 
 function atBothAddresses(shared: Shared, act: Act): Route[] {
@@ -78,7 +78,7 @@ function putRoutes({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions):
       'and may get another key. The change is published as a PATCH of all entries is.',
     guards: [bearer, mayManage, tenant],
     body: entryBody,
-    answers: {
+    responses: {
       200: { description: 'Replaced', schema: entryBody },
       201: { description: 'Added', schema: entryBody },
       ...refusals,
@@ -101,7 +101,7 @@ function deleteRoutes({ bearer, mayManage, tenant, edits }: RegisterRoutesOption
     summary: 'Delete one entry',
     description: 'Form data that has the value is unchanged.',
     guards: [bearer, mayManage, tenant],
-    answers: {
+    responses: {
       204: { description: 'Deleted' },
       ...refusals,
       404: { description: 'There is no such register, or no entry has the key' },
@@ -137,7 +137,7 @@ function importRoute({ bearer, mayManage, tenant, edits, store }: RegisterRoutes
     query: importQuery,
     bodyType: 'text/csv',
     body: csvBody,
-    answers: {
+    responses: {
       200: { description: 'What was changed, or would be', schema: importResponse },
       ...refusals,
       404: missing,

@@ -19,7 +19,7 @@ export function referenceRoutes({ bearer, mayManage, tenant, references }: Regis
       guards: [bearer, mayManage, tenant],
       params: nameParams,
       query: tenantQuery,
-      answers: { 200: { description: 'The references', schema: referencesResponse }, ...refusals, 503: busy },
+      responses: { 200: { description: 'The references', schema: referencesResponse }, ...refusals, 503: busy },
       async handle({ params: { name } }, _request, response) {
         response.json(await references.to(name, callContextOf(response)));
       },
@@ -31,7 +31,7 @@ export function referenceRoutes({ bearer, mayManage, tenant, references }: Regis
       description: 'A choice with such a reference has no options.',
       guards: [bearer, mayManage, tenant],
       query: tenantQuery,
-      answers: { 200: { description: 'The references', schema: referencesResponse }, ...refusals, 503: busy },
+      responses: { 200: { description: 'The references', schema: referencesResponse }, ...refusals, 503: busy },
       async handle(_input, _request, response) {
         response.json(await references.dead(callContextOf(response)));
       },

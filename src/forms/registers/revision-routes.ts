@@ -59,7 +59,7 @@ function listRoute(options: RegisterRoutesOptions): Route {
     guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: revisionsQuery,
-    answers: { 200: { description: 'A page of revisions', schema: revisionsResponse }, ...refusals, 404: missing },
+    responses: { 200: { description: 'A page of revisions', schema: revisionsResponse }, ...refusals, 404: missing },
     async handle({ params: { name }, query: { top, after } }, _request, response) {
       const context = callContextOf(response);
       const { latest, active } = await find(options, name, context);
@@ -90,7 +90,7 @@ function keepRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions):
     guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: tenantQuery,
-    answers: {
+    responses: {
       201: { description: 'The number of the copy', schema: keptResponse },
       ...refusals,
       404: missing,
@@ -112,7 +112,7 @@ function readRoute(options: RegisterRoutesOptions): Route {
     guards: [bearer, mayManage, tenant],
     params: revisionParams,
     query: tenantQuery,
-    answers: {
+    responses: {
       200: { description: 'The revision', schema: revisionResponse },
       ...refusals,
       404: missingRevision,
@@ -135,7 +135,7 @@ function compareRoute(options: RegisterRoutesOptions): Route {
     guards: [bearer, mayManage, tenant],
     params: revisionParams,
     query: compareQuery,
-    answers: {
+    responses: {
       200: { description: 'What changed from the one to the other', schema: comparisonResponse },
       ...refusals,
       404: missingRevision,
@@ -165,7 +165,7 @@ function pinRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): 
     params: nameParams,
     query: tenantQuery,
     body: revisionBody,
-    answers: {
+    responses: {
       200: { description: 'The number of the revision', schema: pinnedResponse },
       ...refusals,
       404: missingRevision,

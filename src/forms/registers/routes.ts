@@ -54,7 +54,7 @@ function listRoute({ bearer, mayManage, tenant, store }: RegisterRoutesOptions):
     description: 'Sorted by name. Registers that lack their definition or their entries are left out.',
     guards: [bearer, mayManage, tenant],
     query: listQuery,
-    answers: { 200: { description: 'A page of registers', schema: listResponse }, ...refusals },
+    responses: { 200: { description: 'A page of registers', schema: listResponse }, ...refusals },
     async handle({ query: { top, after } }, _request, response) {
       const { registers, next } = await store.list(callContextOf(response), { top, after });
       const page = {
@@ -76,7 +76,7 @@ function readRoute({ bearer, mayManage, tenant, store }: RegisterRoutesOptions):
     guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: tenantQuery,
-    answers: { 200: { description: 'The register', schema: registerResponse }, ...refusals, 404: missing },
+    responses: { 200: { description: 'The register', schema: registerResponse }, ...refusals, 404: missing },
     async handle({ params }, _request, response) {
       const register = registerOf(params.name, await store.read(params.name, callContextOf(response)));
       if (!register) throw notFound();
@@ -97,7 +97,7 @@ function createRoute({ bearer, mayManage, tenant, changes, urns }: RegisterRoute
     guards: [bearer, mayManage, tenant],
     query: tenantQuery,
     body: createBody,
-    answers: {
+    responses: {
       201: { description: 'The register', schema: registerResponse, headers: { Location: 'Its address' } },
       ...refusals,
       409: { description: 'A register with this name exists' },
@@ -127,7 +127,7 @@ function patchRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOption
     params: nameParams,
     query: tenantQuery,
     body: patchBody,
-    answers: {
+    responses: {
       200: { description: 'The changed register', schema: registerResponse },
       ...refusals,
       404: missing,
@@ -151,7 +151,7 @@ function deleteRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptio
     guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: deleteQuery,
-    answers: { 204: { description: 'Deleted' }, ...refusals, 404: missing, 503: busy },
+    responses: { 204: { description: 'Deleted' }, ...refusals, 404: missing, 503: busy },
     async handle({ params }, _request, response) {
       await changes.remove(params.name, callContextOf(response));
       response.status(204).end();

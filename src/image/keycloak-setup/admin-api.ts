@@ -24,7 +24,7 @@ const tokenAge = 30_000;
 export function createAdminApi(administrator: Administrator): AdminApi {
   let token: { value: string; at: number } | undefined;
 
-  async function request(method: string, path: string, body?: unknown): Promise<Answer> {
+  async function request(method: string, path: string, body?: unknown): Promise<AdminResponse> {
     if (!token || performance.now() - token.at > tokenAge)
       token = { value: await signIn(administrator), at: performance.now() };
     return send(`${administrator.url}/admin/realms${path}`, {
@@ -36,8 +36,8 @@ export function createAdminApi(administrator: Administrator): AdminApi {
 
   return {
     async read<T>(path: string) {
-      const answer = await request('GET', path);
-      return answer.status === 404 ? undefined : parse<T>(answer, `reading ${pathOf(path)}`);
+      const response = await request('GET', path);
+      return response.status === 404 ? undefined : parse<T>(response, `reading ${pathOf(path)}`);
     },
     async write<T>(method: 'POST' | 'PUT', path: string, body: unknown) {
       return parse<T>(await request(method, path, body), `writing ${pathOf(path)}`);
@@ -47,26 +47,26 @@ export function createAdminApi(administrator: Administrator): AdminApi {
 
 async function signIn({ url, user, password }: Administrator): Promise<string> {
   const form = { grant_type: 'password', client_id: 'admin-cli', username: user, password };
-  const answer = await send(`${url}/realms/master/protocol/openid-connect/token`, {
+  const response = await send(`${url}/realms/master/protocol/openid-connect/token`, {
     method: 'POST',
     body: new URLSearchParams(form),
   });
   // Keycloak responds to a wrong password with 400 (RFC 6749 section 5.2), but has also been seen to respond with 401.
-  if ([400, 401].includes(answer.status)) throw new SetupError(`Keycloak refuses the password of ${user}`);
-  const token = parse<{ access_token?: unknown } | null | undefined>(answer, 'signing in')?.access_token;
-  if (typeof token !== 'string') throw notKeycloak(answer, 'signing in');
+  if ([400, 401].includes(response.status)) throw new SetupError(`Keycloak refuses the password of ${user}`);
+  const token = parse<{ access_token?: unknown } | null | undefined>(response, 'signing in')?.access_token;
+  if (typeof token !== 'string') throw notKeycloak(response, 'signing in');
   return token;
 }
 
 /** A complete response. */
-interface Answer {
+interface AdminResponse {
   origin: string;
   status: number;
   text: string;
 }
 
 /** Never follows a redirect, because a redirect could send the password to another address. */
-async function send(url: string, init: RequestInit): Promise<Answer> {
+async function send(url: string, init: RequestInit): Promise<AdminResponse> {
   try {
     const response = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(30_000) });
     return { origin: new URL(url).origin, status: response.status, text: await response.text() };
@@ -79,19 +79,19 @@ async function send(url: string, init: RequestInit): Promise<Answer> {
 /**
  * Reports only the status of a failed call, because Keycloak's message may quote the request, which contains secrets.
  */
-function parse<T>(answer: Answer, what: string): T {
-  const { status, text } = answer;
+function parse<T>(response: AdminResponse, what: string): T {
+  const { status, text } = response;
   if (status < 200 || status > 299) throw new SetupError(`Keycloak responded with ${status} to ${what}`);
   try {
     return (text === '' ? undefined : JSON.parse(text)) as T;
   } catch {
     // The error has no cause, because the parser's message quotes the response.
-    throw notKeycloak(answer, what);
+    throw notKeycloak(response, what);
   }
 }
 
 /** The base URL may lead to the web page of a proxy, or lack Keycloak's path. */
-function notKeycloak({ origin }: Answer, what: string): SetupError {
+function notKeycloak({ origin }: AdminResponse, what: string): SetupError {
   return new SetupError(`${origin} does not respond like Keycloak to ${what}; check --url`);
 }
 

@@ -11,12 +11,12 @@ import { actorOf, type ConfigurationGuards, scopeOf } from './policy.ts';
 import type { StoredEntry } from './rows.ts';
 import {
   activeQuery,
-  activeSetAnswer,
-  deletedAnswer,
-  entryAnswer,
-  latestAnswer,
-  listAnswer,
+  activeSetResponse,
+  deletedResponse,
+  entryResponse,
+  latestResponse,
   listQuery,
+  listResponse,
   nameParams,
   namespaceParams,
   operationActions,
@@ -24,10 +24,10 @@ import {
   postBody,
   readQuery,
   refusals,
-  revisionAnswer,
   revisionParams,
-  revisionsAnswer,
+  revisionResponse,
   revisionsQuery,
+  revisionsResponse,
 } from './schema.ts';
 import type { ConfigurationStore } from './store.ts';
 
@@ -80,7 +80,7 @@ function listRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route {
     guards: [bearer, mayList, tenantOrCore],
     params: namespaceParams,
     query: listQuery,
-    answers: { 200: { description: 'A page', schema: listAnswer }, ...refusals },
+    responses: { 200: { description: 'A page', schema: listResponse }, ...refusals },
     async handle({ params, query }, _request, response) {
       const { top, after, criteria } = query;
       const found = await store.list(scopeOf(response.locals.tenant), params.namespace, { top, after, criteria });
@@ -102,7 +102,7 @@ function entryRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route 
     guards: [bearer, mayRead, tenantOrCore],
     params: nameParams,
     query: readQuery,
-    answers: { 200: { description: 'A revision that does not exist is null', schema: entryAnswer }, ...refusals },
+    responses: { 200: { description: 'A revision that does not exist is null', schema: entryResponse }, ...refusals },
     async handle({ params, query }, _request, response) {
       const entry = await store.read(keyOf(params, response, query.core));
       response.json(mapEntry(urnOf, params.namespace, entry, true));
@@ -119,7 +119,7 @@ function latestRoute({ guards, store }: ConfigurationRouteOptions): Route {
     guards: [ifBearer([bearer, mayRead, tenantOrCore], [anonymousRead])],
     params: nameParams,
     query: readQuery,
-    answers: { 200: { description: 'The bare value; {} if there is none' }, ...refusals },
+    responses: { 200: { description: 'The bare value; {} if there is none' }, ...refusals },
     async handle({ params, query }, _request, response) {
       const { latest } = await store.read(keyOf(params, response, query.core));
       response.json(latest ? latest.configuration : {});
@@ -136,7 +136,7 @@ function activeRoute({ guards, store }: ConfigurationRouteOptions): Route {
     guards: [ifBearer([bearer, mayRead, tenantOrCore], [anonymousRead])],
     params: nameParams,
     query: activeQuery,
-    answers: { 200: { description: 'An empty body if there is none', schema: revisionAnswer }, ...refusals },
+    responses: { 200: { description: 'An empty body if there is none', schema: revisionResponse }, ...refusals },
     async handle({ params, query }, _request, response) {
       const { latest, active } = await store.read(keyOf(params, response));
       const found = active ?? (query.orLatest ? latest : undefined);
@@ -156,7 +156,7 @@ function revisionsRoute({ guards, store }: ConfigurationRouteOptions): Route {
     guards: [bearer, mayRead, tenantOrCore],
     params: nameParams,
     query: revisionsQuery,
-    answers: { 200: { description: 'A page', schema: revisionsAnswer }, ...refusals },
+    responses: { 200: { description: 'A page', schema: revisionsResponse }, ...refusals },
     async handle({ params, query: { top, after, criteria } }, _request, response) {
       const found = await store.revisions(keyOf(params, response), { top, after, criteria });
       response.json(toPage(found.items, { ...found, after, cursorOf: ({ revision }) => revision }));
@@ -172,7 +172,7 @@ function revisionRoute({ guards, store }: ConfigurationRouteOptions): Route {
     summary: 'The value of one revision',
     guards: [bearer, mayRead, tenantOrCore],
     params: revisionParams,
-    answers: { 200: { description: 'The bare value' }, ...refusals, 404: { description: 'No such revision' } },
+    responses: { 200: { description: 'The bare value' }, ...refusals, 404: { description: 'No such revision' } },
     async handle({ params }, _request, response) {
       const found = await store.revision(keyOf(params, response), params.revision);
       if (!found) throw new Problem('not-found', 'The revision does not exist.');
@@ -191,8 +191,8 @@ function patchRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): Rout
     guards: [bearer, mayPatch, tenantOrCore],
     params: nameParams,
     body: patchBody,
-    answers: {
-      200: { description: 'The value after the change', schema: latestAnswer },
+    responses: {
+      200: { description: 'The value after the change', schema: latestResponse },
       ...refusals,
       409: { description: 'Concurrent edits keep changing the value, or the tenant has no room for a larger one' },
     },
@@ -213,10 +213,10 @@ function operationRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): 
     guards: [bearer, mayAdminister, tenantOrCore],
     params: nameParams,
     body: postBody,
-    answers: {
+    responses: {
       200: {
         description: 'The new revision, or the number of the active one',
-        schema: latestAnswer.or(activeSetAnswer),
+        schema: latestResponse.or(activeSetResponse),
       },
       ...refusals,
       409: { description: 'The configuration has its maximum of revisions, or the tenant has no room for another one' },
@@ -242,7 +242,7 @@ function deleteRoute({ guards, changes }: ConfigurationRouteOptions): Route {
     summary: 'Removes a configuration with all of its revisions and its pin',
     guards: [bearer, mayAdminister, tenantOrCore],
     params: nameParams,
-    answers: { 200: { description: 'Whether the configuration existed', schema: deletedAnswer }, ...refusals },
+    responses: { 200: { description: 'Whether the configuration existed', schema: deletedResponse }, ...refusals },
     async handle({ params }, _request, response) {
       response.json({ deleted: await changes.remove(keyOf(params, response), actorOf(response)) });
     },

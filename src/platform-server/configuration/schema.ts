@@ -2,7 +2,7 @@
 // send some.
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
-import type { Answer } from '../../service/http/http-app.ts';
+import type { ResponseDescription } from '../../service/http/http-app.ts';
 import { numberInUrl } from '../../service/http/number-in-url.ts';
 import { cursor, jsonParameter, top } from '../page.ts';
 import type { Criteria } from './configuration.ts';
@@ -100,40 +100,40 @@ export const postBody = z.discriminatedUnion('operation', [
     }),
 ]);
 
-export const revisionAnswer = z.object({
+export const revisionResponse = z.object({
   revision: z.int(),
   created: z.iso.datetime(),
   lastUpdated: z.iso.datetime(),
   configuration: z.unknown(),
 });
 
-export const latestAnswer = z.object({
+export const latestResponse = z.object({
   urn: z.string(),
   namespace: z.string(),
   name: z.string(),
-  latest: revisionAnswer,
+  latest: revisionResponse,
 });
 
-export const entryAnswer = latestAnswer.extend({
-  latest: revisionAnswer.nullable(),
-  active: revisionAnswer.nullable(),
+export const entryResponse = latestResponse.extend({
+  latest: revisionResponse.nullable(),
+  active: revisionResponse.nullable(),
 });
-export const activeSetAnswer = z.object({ namespace: z.string(), name: z.string(), active: z.int() });
-export const deletedAnswer = z.object({ deleted: z.boolean() });
+export const activeSetResponse = z.object({ namespace: z.string(), name: z.string(), active: z.int() });
+export const deletedResponse = z.object({ deleted: z.boolean() });
 
-const pageAnswer = z.object({
+const pageResponse = z.object({
   after: z.string().nullable(),
   next: z.string().nullable(),
   size: z.int(),
   total: z.int(),
 });
-export const listAnswer = z.object({
-  results: z.array(latestAnswer.extend({ active: revisionAnswer.nullish() })),
-  page: pageAnswer,
+export const listResponse = z.object({
+  results: z.array(latestResponse.extend({ active: revisionResponse.nullish() })),
+  page: pageResponse,
 });
-export const revisionsAnswer = z.object({ results: z.array(revisionAnswer), page: pageAnswer });
+export const revisionsResponse = z.object({ results: z.array(revisionResponse), page: pageResponse });
 
-export const refusals: Record<number, Answer> = {
+export const refusals: Record<number, ResponseDescription> = {
   400: { description: 'The parameters or the body are invalid' },
   401: { description: 'No valid bearer' },
   403: { description: 'The caller lacks the role' },

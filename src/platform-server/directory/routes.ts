@@ -4,7 +4,7 @@ import type { Tenants } from '../../service/auth/identity.ts';
 import { anonymous, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { platformNamespace, showEntry } from './entry.ts';
-import { apiParams, entryAnswer, namespaceParams } from './schema.ts';
+import { apiParams, entryResponse, namespaceParams } from './schema.ts';
 import type { DirectoryStore } from './store.ts';
 
 export interface DirectoryRouteOptions {
@@ -22,8 +22,8 @@ export function directoryRoutes(options: DirectoryRouteOptions): Route[] {
       summary: 'List the entries of a namespace',
       guards: [anonymous],
       params: namespaceParams,
-      answers: {
-        200: { description: 'The entries; the list may be empty', schema: z.array(entryAnswer) },
+      responses: {
+        200: { description: 'The entries; the list may be empty', schema: z.array(entryResponse) },
         400: { description: 'The namespace is malformed' },
         404: { description: 'The namespace is neither the platform nor a tenant' },
       },
@@ -39,8 +39,8 @@ export function directoryRoutes(options: DirectoryRouteOptions): Route[] {
       summary: 'Read the entry of an API',
       guards: [anonymous],
       params: apiParams,
-      answers: {
-        200: { description: 'The entry', schema: entryAnswer },
+      responses: {
+        200: { description: 'The entry', schema: entryResponse },
         400: { description: 'A parameter is malformed' },
         404: { description: 'No such entry' },
       },

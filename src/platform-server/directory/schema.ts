@@ -6,7 +6,7 @@ const element = z.string().regex(/^[A-Za-z0-9-]{1,50}$/, 'must be 1 to 50 letter
 export const namespaceParams = z.object({ namespace: element });
 export const apiParams = z.object({ namespace: element, service: element, api: element });
 
-export const entryAnswer = z.object({
+export const entryResponse = z.object({
   namespace: z.string(),
   service: z.string(),
   url: z.string(),

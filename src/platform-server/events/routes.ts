@@ -37,7 +37,7 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
       guards: [bearer, role('event-sender'), senderTenant(options.tenants)],
       query: eventQuery,
       body: eventBody,
-      answers: {
+      responses: {
         200: { description: 'The event is stored, now or by an earlier request', textType: 'text/plain' },
         400: { description: 'The tenant is missing, or the body or payload is invalid' },
         401: { description: 'No valid bearer' },

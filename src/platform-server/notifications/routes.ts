@@ -1,6 +1,6 @@
 // Routes of the notification service for types and subscriptions.
 import type { Tenant } from '../../service/auth/identity.ts';
-import { type Answer, type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { type Guard, type ResponseDescription, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';
@@ -12,15 +12,15 @@ import { mayListSubscriptions, maySubscribe, mayUseSubscribers } from './policy.
 import {
   criteriaBody,
   criteriaQuery,
-  deletedAnswer,
-  readTypeAnswer,
+  deletedResponse,
+  readTypeResponse,
   subscribeBody,
-  subscriptionAnswer,
   subscriptionBodyLimit,
   subscriptionParams,
+  subscriptionResponse,
   subscriptionsQuery,
-  typeAnswer,
   typeParams,
+  typeResponse,
 } from './schema.ts';
 import type { SubscriberStore } from './subscribers-store.ts';
 import type { Subscribing } from './subscribing.ts';
@@ -40,14 +40,14 @@ export interface SubscriptionRouteOptions {
   codeChannels: string[] | undefined;
 }
 
-export const notificationRefusals: Record<number, Answer> = {
+export const notificationRefusals: Record<number, ResponseDescription> = {
   400: { description: 'No tenant, or the parameters or the body are not valid' },
   401: { description: 'No valid bearer; for changes, also a caller without the role' },
   403: { description: 'The caller lacks the role, or belongs to another tenant' },
   404: { description: 'The type, subscriber or subscription does not exist' },
 };
 
-const criteriaRefusals: Record<number, Answer> = {
+const criteriaRefusals: Record<number, ResponseDescription> = {
   ...notificationRefusals,
   409: {
     description: `The subscription has ${mostCriteria} criteria, or the tenant has too many with the same correlation id, or without one`,
@@ -107,10 +107,10 @@ function typesRoute({ bearer, tenant, typesOf }: SubscriptionHandling): Route {
     path: types,
     summary: 'The notification types of the tenant',
     guards: [bearer, mayUseSubscribers, tenant],
-    answers: { 200: { description: 'All of them', schema: typeAnswer.array() }, ...notificationRefusals },
+    responses: { 200: { description: 'All of them', schema: typeResponse.array() }, ...notificationRefusals },
     async handle(_input, _request, response) {
       const found = await typesOf(tenantKey(tenantOf(response).id));
-      response.json([...found.values()].map((type) => typeAnswer.parse(type)));
+      response.json([...found.values()].map((type) => typeResponse.parse(type)));
     },
   });
 }
@@ -122,10 +122,10 @@ function typeRoute({ bearer, tenant, typeOf, codeChannels }: SubscriptionHandlin
     summary: 'One notification type, and the channels to which codes can be sent',
     guards: [bearer, mayUseSubscribers, tenant],
     params: typeParams,
-    answers: { 200: { description: 'The type', schema: readTypeAnswer }, ...notificationRefusals },
+    responses: { 200: { description: 'The type', schema: readTypeResponse }, ...notificationRefusals },
     async handle({ params }, _request, response) {
       const type = await typeOf(tenantKey(tenantOf(response).id), params.typeId);
-      response.json(readTypeAnswer.parse({ ...type, codeChannels }));
+      response.json(readTypeResponse.parse({ ...type, codeChannels }));
     },
   });
 }
@@ -140,7 +140,7 @@ function subscribeRoute({ bearer, tenant, typeOf, subscribing, find }: Subscript
     params: typeParams,
     body: subscribeBody,
     bodyLimit: subscriptionBodyLimit,
-    answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...criteriaRefusals },
+    responses: { 200: { description: 'The subscription', schema: subscriptionResponse }, ...criteriaRefusals },
     async handle({ params: { typeId }, body }, _request, response) {
       const of = tenantOf(response);
       await typeOf(tenantKey(of.id), typeId);
@@ -160,7 +160,7 @@ function listRoute({ bearer, tenant, typeOf, subscriptions, show }: Subscription
     guards: [bearer, mayListSubscriptions, tenant],
     params: typeParams,
     query: subscriptionsQuery,
-    answers: { 200: { description: 'A page' }, ...notificationRefusals },
+    responses: { 200: { description: 'A page' }, ...notificationRefusals },
     async handle({ params: { typeId }, query }, _request, response) {
       const of = tenantOf(response);
       await typeOf(tenantKey(of.id), typeId);
@@ -182,7 +182,7 @@ function criteriaRoute({ bearer, tenant, typeOf, subscribing, find }: Subscripti
     params: subscriptionParams,
     body: criteriaBody,
     bodyLimit: subscriptionBodyLimit,
-    answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...criteriaRefusals },
+    responses: { 200: { description: 'The subscription', schema: subscriptionResponse }, ...criteriaRefusals },
     async handle({ params: { typeId, subscriberId }, body }, _request, response) {
       const of = tenantOf(response);
       await typeOf(tenantKey(of.id), typeId);
@@ -199,7 +199,7 @@ function subscriptionRoute({ bearer, tenant, find }: SubscriptionHandling): Rout
     summary: 'One subscription; an empty body where there is none',
     guards: [bearer, mayListSubscriptions, tenant],
     params: subscriptionParams,
-    answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
+    responses: { 200: { description: 'The subscription', schema: subscriptionResponse }, ...notificationRefusals },
     async handle({ params: { typeId, subscriberId } }, _request, response) {
       const found = await find(tenantOf(response), typeId, subscriberId);
       if (found) response.json(found);
@@ -216,8 +216,8 @@ function unsubscribeRoute({ bearer, tenant, subscriptions }: SubscriptionHandlin
     summary: 'Unsubscribes',
     guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,
-    answers: {
-      200: { description: 'Whether the subscription existed', schema: deletedAnswer },
+    responses: {
+      200: { description: 'Whether the subscription existed', schema: deletedResponse },
       ...notificationRefusals,
     },
     async handle({ params: { typeId, subscriberId } }, _request, response) {
@@ -236,7 +236,10 @@ function removeCriteriaRoute({ bearer, tenant, subscribing }: SubscriptionHandli
     guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,
     query: criteriaQuery,
-    answers: { 200: { description: 'Whether the criterion existed', schema: deletedAnswer }, ...notificationRefusals },
+    responses: {
+      200: { description: 'Whether the criterion existed', schema: deletedResponse },
+      ...notificationRefusals,
+    },
     async handle({ params: { typeId, subscriberId }, query }, _request, response) {
       const key = tenantKey(tenantOf(response).id);
       response.json({ deleted: await subscribing.removeCriterion(key, typeId, subscriberId, query.criteria ?? {}) });

@@ -70,7 +70,7 @@ export const operationBody = z.discriminatedUnion('operation', [
   }),
 ]);
 
-export const typeAnswer = z.object({
+export const typeResponse = z.object({
   id: z.string(),
   name: z.string(),
   description: z.string().nullish(),
@@ -80,9 +80,9 @@ export const typeAnswer = z.object({
   events: z.array(z.object({ namespace: z.string(), name: z.string() })),
 });
 
-export const readTypeAnswer = typeAnswer.extend({ codeChannels: z.array(z.string()).optional() });
+export const readTypeResponse = typeResponse.extend({ codeChannels: z.array(z.string()).optional() });
 
-const subscriberAnswer = z.object({
+const subscriberResponse = z.object({
   id: z.string(),
   urn: z.string(),
   tenantId: z.string(),
@@ -90,14 +90,14 @@ const subscriberAnswer = z.object({
   channels: z.array(z.object({ channel: z.string(), address: z.string(), verified: z.boolean() })),
 });
 
-export const readSubscriberAnswer = subscriberAnswer.extend({ pendingNotices: z.int().nonnegative().optional() });
+export const readSubscriberResponse = subscriberResponse.extend({ pendingNotices: z.int().nonnegative().optional() });
 
-export const subscriptionAnswer = z.object({
+export const subscriptionResponse = z.object({
   subscriberId: z.string(),
   typeId: z.string(),
   criteria: z.array(z.object({ description: z.string(), correlationId: z.string(), context: z.json() }).partial()),
-  subscriber: subscriberAnswer,
+  subscriber: subscriberResponse,
 });
 
-export const deletedAnswer = z.object({ deleted: z.boolean() });
-export const operationAnswer = z.union([z.object({ sent: z.literal(true) }), z.object({ verified: z.boolean() })]);
+export const deletedResponse = z.object({ deleted: z.boolean() });
+export const operationResponse = z.union([z.object({ sent: z.literal(true) }), z.object({ verified: z.boolean() })]);

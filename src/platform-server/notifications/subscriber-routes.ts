@@ -12,7 +12,13 @@ import { tenantKey } from '../tenant-key.ts';
 import { type CodeLanguage, codeLanguages, codeMail } from './code-mail.ts';
 import { maySubscribe, mayUseSubscribers } from './policy.ts';
 import { notificationRefusals } from './routes.ts';
-import { deletedAnswer, operationAnswer, operationBody, readSubscriberAnswer, subscriberParams } from './schema.ts';
+import {
+  deletedResponse,
+  operationBody,
+  operationResponse,
+  readSubscriberResponse,
+  subscriberParams,
+} from './schema.ts';
 import type { SubscriberStore } from './subscribers-store.ts';
 import type { Subscribing } from './subscribing.ts';
 import { type Subscriber, showSubscriber } from './subscription.ts';
@@ -66,7 +72,7 @@ function readRoute({ bearer, tenant, subscribers, urns, pendingNotices }: Subscr
     summary: 'One subscriber, and how many notices are still to be sent to it',
     guards: [bearer, mayUseSubscribers, tenant],
     params: subscriberParams,
-    answers: { 200: { description: 'The subscriber', schema: readSubscriberAnswer }, ...notificationRefusals },
+    responses: { 200: { description: 'The subscriber', schema: readSubscriberResponse }, ...notificationRefusals },
     async handle({ params }, _request, response) {
       const of = tenantOf(response);
       const found = await subscriberOf(subscribers, of, params.subscriberId);
@@ -87,7 +93,7 @@ function removeRoute({ bearer, tenant, subscribing }: SubscriberRouteOptions): R
     summary: 'Removes a subscriber with its addresses, subscriptions, codes and whatever still waits for it',
     guards: [bearer, maySubscribe, tenant],
     params: subscriberParams,
-    answers: { 200: { description: 'The subscriber is deleted', schema: deletedAnswer }, ...notificationRefusals },
+    responses: { 200: { description: 'The subscriber is deleted', schema: deletedResponse }, ...notificationRefusals },
     async handle({ params }, _request, response) {
       if (!(await subscribing.removeSubscriber(tenantKey(tenantOf(response).id), params.subscriberId)))
         throw new Problem('not-found', 'The subscriber does not exist.');
@@ -110,8 +116,8 @@ function operationRoute(options: SubscriberRouteOptions): Route {
     params: subscriberParams,
     body: operationBody,
     headers: { 'Idempotency-Key': 'For check-code: the same check returns the same result until the code expires' },
-    answers: {
-      200: { description: 'The result of the operation', schema: operationAnswer },
+    responses: {
+      200: { description: 'The result of the operation', schema: operationResponse },
       ...notificationRefusals,
       429: { description: 'Too many codes were sent to this address' },
       500: { description: 'The code was not sent' },

@@ -9,7 +9,7 @@ import { isObject } from '../../service/json-value.ts';
 import type { ConsumerReads } from '../behaviour.ts';
 import type { ConfigurationStore } from '../configuration/store.ts';
 
-const largestAnswer = 16 * 1_048_576;
+const largestResponse = 16 * 1_048_576;
 
 export function slowLists(store: ConfigurationStore): ConfigurationStore {
   return {
@@ -20,7 +20,7 @@ export function slowLists(store: ConfigurationStore): ConfigurationStore {
       const entries = found.items;
       let size = 0;
       for (const { name } of entries) size += JSON.stringify(await store.read({ scope, namespace, name })).length;
-      if (size > largestAnswer) throw new Problem('internal', 'Internal Server Error');
+      if (size > largestResponse) throw new Problem('internal', 'Internal Server Error');
       if (options.after === undefined) return found;
       // The last entry of the page keeps its position, because the cursor is made from it.
       return { ...found, items: [...entries.slice(0, -1).reverse(), ...entries.slice(-1)] };

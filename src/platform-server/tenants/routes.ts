@@ -4,7 +4,7 @@ import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
 import { nameOrRealm, onlyVisibleTenant } from './policy.ts';
-import { idParams, listAnswer, listQuery, tenantAnswer } from './schema.ts';
+import { idParams, listQuery, listResponse, tenantResponse } from './schema.ts';
 import type { TenantStore } from './store.ts';
 import { showTenant } from './tenant.ts';
 
@@ -23,10 +23,10 @@ export function tenantRoutes(options: TenantRouteOptions): Route[] {
       summary: 'The tenants that the caller may see',
       guards: [ifBearer([bearer], [nameOrRealm])],
       query: listQuery,
-      answers: {
+      responses: {
         200: {
           description: 'All matching tenants. For a caller without a token, `adminEmail` is ignored and missing',
-          schema: listAnswer,
+          schema: listResponse,
         },
         400: { description: 'A filter is invalid' },
         401: { description: 'No valid bearer, and no name or realm' },
@@ -46,8 +46,8 @@ export function tenantRoutes(options: TenantRouteOptions): Route[] {
       summary: 'One tenant, by the last segment of its URN',
       guards: [bearer],
       params: idParams,
-      answers: {
-        200: { description: 'The tenant', schema: tenantAnswer },
+      responses: {
+        200: { description: 'The tenant', schema: tenantResponse },
         400: { description: 'The id is malformed' },
         401: { description: 'No valid bearer' },
         403: { description: 'The caller belongs to another tenant' },

@@ -7,11 +7,11 @@ const filter = z.string().min(1).max(50).optional();
 export const listQuery = z.object({ name: filter, realm: filter, adminEmail: z.string().min(1).max(254).optional() });
 export const idParams = z.object({ id: z.string().regex(tenantIdPattern, 'must be 24 hexadecimal digits') });
 
-export const tenantAnswer = z.object({
+export const tenantResponse = z.object({
   id: z.string(),
   name: z.string(),
   realm: z.string(),
   status: z.literal('active'),
   adminEmail: z.string().optional(),
 });
-export const listAnswer = z.object({ results: z.array(tenantAnswer), page: z.object({ size: z.int() }) });
+export const listResponse = z.object({ results: z.array(tenantResponse), page: z.object({ size: z.int() }) });

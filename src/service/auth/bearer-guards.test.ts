@@ -45,24 +45,24 @@ function routes(accessUrl: string): Route[] {
   ];
   const handle: Route['handle'] = (_input, _request, response) =>
     void response.json({ tenant: response.locals.tenant && tenantOf(response).id, caller: callerOf(response).subject });
-  const answers = { 200: { description: 'Who called' } };
+  const responses = { 200: { description: 'Who called' } };
   return [
     route({
       method: 'get',
       path: '/tenant',
       summary: 'Tenant of the call',
       guards: [...guards, callTenant(tenants)],
-      answers,
+      responses,
       handle,
     }),
-    route({ method: 'get', path: '/roles', summary: 'Roles', guards, answers, handle }),
-    route({ method: 'get', path: '/any', summary: 'Any caller', guards: [bearer(verifier, 'any')], answers, handle }),
+    route({ method: 'get', path: '/roles', summary: 'Roles', guards, responses, handle }),
+    route({ method: 'get', path: '/any', summary: 'Any caller', guards: [bearer(verifier, 'any')], responses, handle }),
     route({
       method: 'get',
       path: '/bearer-or-key',
       summary: 'A bearer token, or the header X-Key',
       guards: [ifBearer([bearer(verifier, [audience])], [anonymous, key])],
-      answers,
+      responses,
       handle: (_input, _request, response) => void response.json({ caller: response.locals.caller?.subject ?? null }),
     }),
   ];

@@ -42,7 +42,7 @@ function plain({ method = 'get', path = '/things/:id', guards = [anonymous], han
     path,
     guards,
     summary: 'A thing',
-    answers: { 200: { description: 'The thing' } },
+    responses: { 200: { description: 'The thing' } },
     handle: handle ?? ((_input, request, response) => void response.json({ id: request.params.id })),
   });
 }
@@ -56,7 +56,7 @@ const withBody = (guards: Guard[]) =>
     params: z.object({ id: z.uuid() }),
     query: z.strictObject({ top: z.coerce.number().int().max(100).optional() }),
     body: z.strictObject({ name: z.string() }),
-    answers: { 200: { description: 'Fine' } },
+    responses: { 200: { description: 'Fine' } },
     handle: ({ params, query, body }, _request, response) => void response.json({ params, query, body }),
   });
 

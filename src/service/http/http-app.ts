@@ -59,7 +59,7 @@ export function isGuarded(item: { guards: readonly Guard[] }): boolean {
   return item.guards.some(({ admits = [] }) => admits.length > 0);
 }
 
-export interface Answer {
+export interface ResponseDescription {
   description: string;
   schema?: z.ZodType;
   /**
@@ -105,7 +105,7 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   /** True for a GET route that changes something. The route responds to HEAD with 405 (RFC 9110 section 9.2.1). */
   getHasEffects?: true;
   headers?: RequestHeaders;
-  answers: Record<number, Answer>;
+  responses: Record<number, ResponseDescription>;
   /**
    * The audit event of a request. A route that changes something must either have an event or state why it needs none.
    */

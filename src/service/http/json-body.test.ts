@@ -20,7 +20,7 @@ beforeAll(async () => {
     summary: 'Answers what it got',
     guards: [anonymous],
     body: z.unknown(),
-    answers: { 200: { description: 'The body' } },
+    responses: { 200: { description: 'The body' } },
     handle({ body }, _request, response) {
       handled += 1;
       response.json({ body: body === undefined ? 'no body' : body });
@@ -32,7 +32,7 @@ beforeAll(async () => {
     summary: 'Answers the texts of its members',
     guards: [anonymous],
     body: z.unknown(),
-    answers: { 200: { description: 'The texts' } },
+    responses: { 200: { description: 'The texts' } },
     handle({ bodyText }, _request, response) {
       response.json({ first: bodyText('first'), second: bodyText('second') });
     },
@@ -43,7 +43,7 @@ beforeAll(async () => {
     summary: 'Takes an object with a list of numbers',
     guards: [anonymous],
     body: z.strictObject({ list: z.array(z.number()) }),
-    answers: { 204: { description: 'Fine' } },
+    responses: { 204: { description: 'Fine' } },
     handle: (_input, _request, response) => void response.status(204).end(),
   });
   handled = 0;

@@ -36,7 +36,7 @@ beforeEach(async () => {
       },
     ],
     body: z.object({ name: z.string(), text: z.string() }),
-    answers: { 200: { description: 'Fine' } },
+    responses: { 200: { description: 'Fine' } },
     async handle({ body: { name } }, _request, response) {
       handled.push(name);
       await new Promise<void>((resolve) => answers.set(name, resolve));

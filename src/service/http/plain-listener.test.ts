@@ -148,7 +148,7 @@ it('a documented route is in the document with every method', () => {
     path: '/things/:thingId/*path',
     summary: 'Anything',
     guards: [anonymous],
-    answers: { 200: { description: 'The response' } },
+    responses: { 200: { description: 'The response' } },
   });
   const { paths } = createOpenApi({ title: 'x', version: '1', description: 'x', routes: [route] });
   const item = paths?.['/things/{thingId}/{path}'];

@@ -14,7 +14,7 @@ const log = captureLog();
 beforeAll(async () => {
   const metrics = createMetrics();
   const handle = (_input: unknown, _request: unknown, response: { end(text: string): void }) => response.end('served');
-  const common = { summary: 'x', guards: [anonymous], answers: { 200: { description: 'Fine' } }, handle };
+  const common = { summary: 'x', guards: [anonymous], responses: { 200: { description: 'Fine' } }, handle };
   const routes = [route({ ...common, method: 'get', path: '/plain' })];
   const app = createHttpApp({ log: log.log, metrics, routes, trustedProxies: 0, corsOrigins: ['*'], bodyLimit: 1_024 });
   const close = async () => undefined;

@@ -20,7 +20,7 @@ let log: CapturedLog;
  */
 beforeEach(async () => {
   log = captureLog();
-  const answers = { 200: { description: 'Fine' } };
+  const responses = { 200: { description: 'Fine' } };
   const metrics = createMetrics();
   const routes = ['/socket', '/refuse', '/plain'].map((path) =>
     route({
@@ -28,7 +28,7 @@ beforeEach(async () => {
       path,
       summary: path,
       guards: [anonymous],
-      answers,
+      responses,
       handle(_input, request, response) {
         const upgrade = upgradeOf(request);
         if (!upgrade || path !== '/socket') {

@@ -48,7 +48,7 @@ async function start(options: { most: number; window?: number; redis?: Redis; tr
     path: '/limited',
     summary: 'limited',
     guards: [anonymous, limit],
-    answers: { 200: { description: 'ok' } },
+    responses: { 200: { description: 'ok' } },
     handle: (_input, _request, response) => void response.json({}),
   });
   const app = await startApp([item], { trustedProxies: parseTrustedProxies(trusted) ?? 0 });

@@ -18,7 +18,7 @@ const person: Guard = {
   },
 };
 const get = (path: string, handle: Route['handle']) =>
-  route({ method: 'get', path, summary: 'x', guards: [anonymous, person], answers: {}, handle: handle as never });
+  route({ method: 'get', path, summary: 'x', guards: [anonymous, person], responses: {}, handle: handle as never });
 
 let app: ListeningApp;
 let sockets: Socket[];

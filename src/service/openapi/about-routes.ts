@@ -42,7 +42,7 @@ export function aboutRoutes(options: AboutOptions): Route[] {
       path: '/',
       summary: 'What this service is',
       guards: [anonymous],
-      answers: { 200: { description: 'Name and links', schema: aboutSchema } },
+      responses: { 200: { description: 'Name and links', schema: aboutSchema } },
       handle(_input, request, response) {
         const root = `${request.protocol}://${request.get('host')}`;
         const { name, description } = options;
@@ -62,7 +62,7 @@ export function aboutRoutes(options: AboutOptions): Route[] {
       summary: 'Whether each dependency of the service responds',
       description: 'Always 200. The values are up to ten seconds old.',
       guards: [anonymous],
-      answers: { 200: { description: 'One boolean for each dependency', schema: z.record(z.string(), z.boolean()) } },
+      responses: { 200: { description: 'One boolean for each dependency', schema: z.record(z.string(), z.boolean()) } },
       async handle(_input, _request, response) {
         response.json(await health());
       },

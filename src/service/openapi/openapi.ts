@@ -1,7 +1,7 @@
 // Generates the OpenAPI 3.1 document from the route table and its schemas, and serves it as JSON and as a page.
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
-import { type Answer, anonymous, type Credential, type Route, route } from '../http/http-app.ts';
+import { anonymous, type Credential, type ResponseDescription, type Route, route } from '../http/http-app.ts';
 import { sendShared } from '../http/request-context.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
 import { headerParameters } from './header-parameters.ts';
@@ -85,9 +85,9 @@ function operation(route: Route, method: string): ZodOpenApiOperationObject {
     ...(body && { requestBody: { required: true, content: { [bodyTypeOf(route)]: { schema: body } } } }),
     responses: {
       ...Object.fromEntries(
-        Object.entries({ ...impliedAnswers(route), ...route.answers }).map(([status, answer]) => [
+        Object.entries({ ...impliedResponses(route), ...route.responses }).map(([status, described]) => [
           status,
-          response(Number(status), answer),
+          response(Number(status), described),
         ]),
       ),
     },
@@ -100,7 +100,7 @@ const bodyTypeOf = ({ bodyType = 'application/json' }: Route) => bodyType;
  * Returns the responses that follow from a route's guards and inputs. Responses that the route declares take
  * precedence.
  */
-function impliedAnswers(route: Route): Record<number, Answer> {
+function impliedResponses(route: Route): Record<number, ResponseDescription> {
   const { handle, params, query, body } = route;
   if (!handle) return {};
   const credentials = credentialsOf(route);
@@ -175,16 +175,16 @@ function isObject(schema: z.ZodType | undefined): schema is z.ZodObject {
   return schema instanceof z.ZodObject;
 }
 
-function response(status: number, answer: Answer) {
-  const { textType } = answer;
-  const schema = answer.schema ?? (status >= 400 && !textType ? problemSchema : undefined);
+function response(status: number, described: ResponseDescription) {
+  const { textType } = described;
+  const schema = described.schema ?? (status >= 400 && !textType ? problemSchema : undefined);
   const type = status >= 400 ? 'application/problem+json' : 'application/json';
-  const headers = Object.entries(answer.headers ?? {}).map(([name, description]) => [
+  const headers = Object.entries(described.headers ?? {}).map(([name, description]) => [
     name,
     z.string().meta({ description }),
   ]);
   return {
-    description: answer.description,
+    description: described.description,
     ...(headers.length > 0 && { headers: z.object(Object.fromEntries(headers)) }),
     ...((schema ?? textType) && {
       content: { ...(schema && { [type]: { schema } }), ...(textType && { [textType]: { schema: z.string() } }) },
@@ -209,7 +209,7 @@ export function documentRoutes(options: DocumentRoutesOptions): Route[] {
       path,
       summary: 'The OpenAPI document',
       guards: [anonymous],
-      answers: { 200: { description: 'OpenAPI 3.1' } },
+      responses: { 200: { description: 'OpenAPI 3.1' } },
       handle(_input, _request, response) {
         sendShared(response.set('Cache-Control', 'max-age=300'), 'application/json', texts().json);
       },
@@ -222,7 +222,7 @@ export function documentRoutes(options: DocumentRoutesOptions): Route[] {
       path: '/docs',
       summary: 'The OpenAPI document as a page',
       guards: [anonymous],
-      answers: { 200: { description: 'HTML' } },
+      responses: { 200: { description: 'HTML' } },
       handle(_input, _request, response) {
         response.set({ 'Content-Security-Policy': docsPolicy, 'Referrer-Policy': 'no-referrer' });
         sendShared(response.set('Cache-Control', 'max-age=300'), 'text/html', texts().page);

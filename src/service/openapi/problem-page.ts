@@ -27,7 +27,7 @@ export function problemTypeRoute(): Route {
     summary: 'The meaning of a problem type, and what a caller should do',
     guards: [anonymous],
     params,
-    answers: { 200: { description: 'HTML or JSON' }, 404: { description: 'There is no such problem type' } },
+    responses: { 200: { description: 'HTML or JSON' }, 404: { description: 'There is no such problem type' } },
     handle: (input, request, response) => sendProblemType(input.params.slug, request, response),
   });
 }

@@ -13,7 +13,7 @@ export function tryRoutes(script: string, page: () => Buffer): Route[] {
       path: '/docs/try',
       summary: 'A page for trying calls with the session of the console',
       guards: [anonymous],
-      answers: { 200: { description: 'HTML' } },
+      responses: { 200: { description: 'HTML' } },
       handle(_input, _request, response) {
         response.set({ 'Content-Security-Policy': tryPolicy, 'Referrer-Policy': 'no-referrer' });
         response.set({ 'Cross-Origin-Opener-Policy': 'same-origin', 'Cache-Control': 'no-cache' });
@@ -25,7 +25,7 @@ export function tryRoutes(script: string, page: () => Buffer): Route[] {
       path: '/docs/try.js',
       summary: 'The script of the page for trying calls',
       guards: [anonymous],
-      answers: { 200: { description: 'A script' } },
+      responses: { 200: { description: 'A script' } },
       async handle(_input, _request, response) {
         response
           .set('Cache-Control', 'no-cache')

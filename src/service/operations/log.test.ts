@@ -54,7 +54,7 @@ const failing = route({
   summary: 'Fails',
   guards: [identified],
   body: z.unknown(),
-  answers: { 200: { description: 'Never' } },
+  responses: { 200: { description: 'Never' } },
   handle: (_input, request) => {
     throw failures[String(request.params.kind)]?.();
   },
@@ -68,7 +68,7 @@ describe('the log of a request', () => {
         path: '/forms/:formId',
         summary: 'A form',
         guards: [identified],
-        answers: { 200: { description: 'Fine' } },
+        responses: { 200: { description: 'Fine' } },
         handle: (_input, _request, response) => void response.json({}),
       }),
     ]);
@@ -135,7 +135,7 @@ describe('the log of a request', () => {
         summary: 'Runs SQL that fails',
         guards: [anonymous],
         body: z.object({ sql: z.string(), values: z.array(z.unknown()) }),
-        answers: { 200: { description: 'Never' } },
+        responses: { 200: { description: 'Never' } },
         async handle({ body }, _request, response) {
           response.json(await client.query(body.sql, body.values));
         },

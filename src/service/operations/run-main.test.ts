@@ -49,7 +49,7 @@ describe('a process', () => {
   /** Returns the source of a service with a slow route. `extra` is code that runs after its start. */
   function service(name: string, settings: NodeJS.ProcessEnv, { extra = '', release = "log.info('released')" } = {}) {
     const body = `await runservice.runService('${name}', { schema: z.object({ ...processfields.processFields, ...tracingfields.tracingFields }) }, async ({ config, log }) => {
-      const slow = httpapp.route({ method: 'get', path: '/slow', summary: 'x', guards: [httpapp.anonymous], answers: {},
+      const slow = httpapp.route({ method: 'get', path: '/slow', summary: 'x', guards: [httpapp.anonymous], responses: {},
         handle: async (_i, _q, r) => { process.stderr.write('begun\\n'); await new Promise((f) => setTimeout(f, 600)); r.json('finished'); } });
       const measured = metrics.createMetrics();
       const app = httpapp.createHttpApp({ log, metrics: measured, routes: [slow], trustedProxies: 0, corsOrigins: [], bodyLimit: 1024 });

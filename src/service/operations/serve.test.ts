@@ -35,14 +35,14 @@ async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningServ
   begun = new Promise((resolve) => {
     begin = resolve;
   });
-  const answers = { 200: { description: 'Fine' } };
+  const responses = { 200: { description: 'Fine' } };
   const routes = [
     route({
       method: 'get',
       path: '/slow',
       summary: 'Slow',
       guards: [anonymous],
-      answers,
+      responses,
       async handle(_input, _request, response) {
         response.once('finish', () => events.push('answered'));
         begin();
@@ -55,7 +55,7 @@ async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningServ
       path: '/quick',
       summary: 'Quick',
       guards: [anonymous],
-      answers,
+      responses,
       handle: (_input, _request, response) => void response.json('quick'),
     }),
   ];

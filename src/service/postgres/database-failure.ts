@@ -9,7 +9,7 @@ const reasons: Readonly<Record<string, string>> = {
   ECONNRESET: 'the connection broke',
   EHOSTUNREACH: 'its host cannot be reached',
   ENETUNREACH: 'its network cannot be reached',
-  ETIMEDOUT: 'its host does not answer',
+  ETIMEDOUT: 'its host does not respond',
   // Codes of Postgres: https://www.postgresql.org/docs/current/errcodes-appendix.html
   '28P01': 'it refuses the user or the password',
   '28000': 'it does not admit this user',
@@ -42,7 +42,7 @@ export function isDatabaseOutage(error: unknown): boolean {
 const noTls = 'The server does not support SSL connections';
 /** Reasons for errors of pg that have no code, keyed by the error's message. */
 const messages: Readonly<Record<string, string>> = {
-  'timeout expired': 'its host does not answer',
+  'timeout expired': 'its host does not respond',
   [noTls]: 'it offers no TLS',
 };
 

@@ -283,7 +283,7 @@ it('a route returns 503 with Retry-After while its database is stopped, counts i
       path: '/now',
       summary: 'The time of the database',
       guards: [anonymous],
-      answers: { 200: { description: 'Fine' } },
+      responses: { 200: { description: 'Fine' } },
       async handle(_input, _request, response) {
         response.json((await ownPool.query('SELECT now()')).rows);
       },

@@ -118,7 +118,7 @@ const brokenCodes = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH',
 const connectingCalls = new Set<unknown>(['connect', 'getaddrinfo']);
 // Messages of errors of pg and pg-pool that have no code.
 const unavailableMessages =
-  /^(Connection terminated|timeout expired|Postgres does not answer|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
+  /^(Connection terminated|timeout expired|Postgres does not respond|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
 // Codes of errors about values that jsonb and text cannot hold. The checks of bodies and URLs reject most of these
 // values first.
 const unstorableStates = new Set(['22P02', '22P05', '22021', '54001']);

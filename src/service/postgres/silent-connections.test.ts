@@ -62,7 +62,7 @@ describe('when all connections of a pool are half-open', () => {
     const other = createPool(options);
     await other.query('SELECT 1');
     proxy.strand();
-    await expect(pool.query('SELECT 1')).rejects.toThrow('does not answer');
+    await expect(pool.query('SELECT 1')).rejects.toThrow('does not respond');
     await expect.poll(() => other.totalCount).toBe(0);
     await other.end();
   });
@@ -72,7 +72,7 @@ describe('when all connections of a pool are half-open', () => {
     client.on('error', () => undefined);
     await client.query('BEGIN');
     proxy.strand();
-    await expect(client.query('SELECT 1')).rejects.toThrow('does not answer');
+    await expect(client.query('SELECT 1')).rejects.toThrow('does not respond');
     client.release(true);
   });
 });
@@ -83,7 +83,7 @@ it('a silent connection is closed at its limit if Postgres does not respond to t
   await other.query('SELECT 1');
   proxy.set({ lost: 'both' });
   const stopwatch = startStopwatch();
-  await expect(other.query('SELECT 1')).rejects.toThrow('does not answer');
+  await expect(other.query('SELECT 1')).rejects.toThrow('does not respond');
   // Five checks in sequence, each with 400 ms of silence and a query without a response for 2 s, would take 12 s.
   expect(stopwatch.stop()).toBeLessThan(8_000);
   await proxy.heal();

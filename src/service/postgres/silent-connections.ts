@@ -79,7 +79,7 @@ export function endSilentConnections(pool: pg.Pool, url: string, { suspicious, l
       if (bytes !== silence.bytes) silence = { bytes, since: performance.now() - suspicious };
       const isTooLong = performance.now() - silence.since >= longest;
       if (!isTooLong && !(await isLost())) return void stream.setTimeout(suspicious);
-      stream.destroy(new Error('Postgres does not answer'));
+      stream.destroy(new Error('Postgres does not respond'));
       await Promise.all([...pools].map((one) => closeDeadConnections(one, patience)));
     }
     stream.on('timeout', () => void onSilence());

@@ -53,7 +53,7 @@ async function appWithCall() {
   const seen: (string | undefined)[] = [];
   const service = await startApp([
     route({
-      ...{ method: 'get', path: '/documents/:id', summary: 'x', guards: [anonymous], answers: {} },
+      ...{ method: 'get', path: '/documents/:id', summary: 'x', guards: [anonymous], responses: {} },
       handle: (_input, request, response) => {
         seen.push(request.headers.traceparent as string | undefined);
         response.status(request.params.id === 'broken' ? 404 : 200).json({});
@@ -68,11 +68,11 @@ async function appWithCall() {
   });
   const app = await startApp([
     route({
-      ...{ method: 'get', path: '/forms/:formId', summary: 'x', guards: [anonymous], answers: {} },
+      ...{ method: 'get', path: '/forms/:formId', summary: 'x', guards: [anonymous], responses: {} },
       async handle(_input, request, response) {
         const { formId } = request.params;
         await client.request({
-          ...{ operation: 'read configuration', method: 'GET', path: `/documents/${formId}`, answer: z.unknown() },
+          ...{ operation: 'read configuration', method: 'GET', path: `/documents/${formId}`, response: z.unknown() },
         });
         if (formId === 'refused') throw new Problem('unavailable', 'x');
         response.json({});

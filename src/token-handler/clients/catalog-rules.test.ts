@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { turnsOf } from '../../../test/support/stopwatch.ts';
 import type { Lookup, Owner } from '../../platform/configuration.ts';
-import type { Revision } from '../../platform/configuration-answers.ts';
+import type { Revision } from '../../platform/configuration-responses.ts';
 import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
 import { createUrns } from '../../service/urn.ts';
 import { type ClientCatalog, createClientCatalog, requireClient } from './catalog.ts';

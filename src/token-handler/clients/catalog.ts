@@ -1,7 +1,7 @@
 // Reads a tenant's clients and the core clients from the configuration service. A tenant cannot change or replace a
 // core client. An invalid entry is omitted, logged and counted, and does not affect other entries.
 import type { Configuration, Lookup } from '../../platform/configuration.ts';
-import type { Revision } from '../../platform/configuration-answers.ts';
+import type { Revision } from '../../platform/configuration-responses.ts';
 import type { Tenant } from '../../service/auth/identity.ts';
 import { clientEntries } from '../../service/clients/client-entries.ts';
 import { clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';

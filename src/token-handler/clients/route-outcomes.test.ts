@@ -240,7 +240,7 @@ describe.each([
 it('each refusal of a route is documented', () => {
   const described = { description: expect.stringMatching(/./) };
   const outages = { 400: described, 401: described, 403: described, 502: described, 503: described };
-  for (const route of [listClientsRoute, listLeftoversRoute]) expect(route(options).answers).toMatchObject(outages);
+  for (const route of [listClientsRoute, listLeftoversRoute]) expect(route(options).responses).toMatchObject(outages);
   for (const route of [readClientRoute, registerClientRoute, updateClientRoute])
-    expect(route(options).answers).toMatchObject({ ...outages, 404: described });
+    expect(route(options).responses).toMatchObject({ ...outages, 404: described });
 });

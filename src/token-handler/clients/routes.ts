@@ -67,7 +67,7 @@ export function listClientsRoute({ bearer, tenant, catalog, registrations }: Cli
     summary: "Lists the tenant's clients and the core clients, each with its registration",
     guards: [bearer, role('token-handler-admin'), tenant],
     query: listQuery,
-    answers: { 200: { description: 'Clients by id', schema: listResponse }, ...refusals, ...outages },
+    responses: { 200: { description: 'Clients by id', schema: listResponse }, ...refusals, ...outages },
     async handle({ query }, _request, response) {
       const tenant = tenantOf(response);
       const shown = (await catalog.list(tenant)).filter((client) => client.core || !query.core);
@@ -88,7 +88,7 @@ export function readClientRoute({ bearer, tenant, catalog, registrations }: Clie
     guards: [bearer, role('token-handler-admin'), tenant],
     params: clientParams,
     query: tenantQuery,
-    answers: {
+    responses: {
       200: { description: 'The client, as in the list', schema: clientResponse },
       ...refusals,
       404: unknownClient,
@@ -116,7 +116,7 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
     params: clientParams,
     query: tenantQuery,
     body: createBodies(options).register,
-    answers: {
+    responses: {
       200: { description: 'Registered', schema: z.object({ registered: z.literal(true) }) },
       ...refusals,
       404: unknownClient,
@@ -150,7 +150,7 @@ export function updateClientRoute(options: ClientRouteOptions): Route {
     params: clientParams,
     query: tenantQuery,
     body: createBodies(options).update,
-    answers: {
+    responses: {
       200: { description: 'Updated', schema: z.object({ updated: z.literal(true) }) },
       ...refusals,
       404: unknownClient,
@@ -180,7 +180,7 @@ export function listLeftoversRoute({ bearer, tenant, leftovers }: ClientRouteOpt
     guards: [bearer, role('token-handler-admin'), tenant],
     params: clientParams,
     query: tenantQuery,
-    answers: { 200: { description: 'At most 100 leftovers', schema: leftoversResponse }, ...refusals, ...outages },
+    responses: { 200: { description: 'At most 100 leftovers', schema: leftoversResponse }, ...refusals, ...outages },
     async handle({ params }, _request, response) {
       response.json(await leftovers.list(tenantOf(response).id, params.clientId));
     },

@@ -69,7 +69,7 @@ export function logoutRoute(options: LogoutOptions): Route {
     params: clientParams,
     query: logoutQuery,
     headers: pageLanguage,
-    answers: {
+    responses: {
       302: { description: 'To the root of the site, to returnTo, or to the identity provider' },
       400: { description: 'returnTo is not a path on the same origin' },
       503: { description: 'The session store cannot be reached' },
@@ -136,7 +136,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
     params: clientParams,
     bodyType: 'application/x-www-form-urlencoded',
     streamedBody: z.object({ logout_token: z.string() }),
-    answers: {
+    responses: {
       200: { description: 'The sessions have ended, or there were none' },
       400: { description: 'The logout token is invalid' },
       429: { description: 'Too many logout tokens from this address: invalid ones, or valid ones of the tenant' },

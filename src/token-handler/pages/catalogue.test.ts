@@ -20,7 +20,7 @@ const routes = tokenHandlerApiRoutes();
  */
 function statusesOf(endpoint: Endpoint): number[] {
   const found = routes.find(({ method, path }) => method === 'get' && path === pathOf(endpoint));
-  return [...Object.keys(found?.answers ?? {}).map(Number), 405, 500];
+  return [...Object.keys(found?.responses ?? {}).map(Number), 405, 500];
 }
 
 /** The slugs and statuses of the problem types that docs/errors.md lists. */

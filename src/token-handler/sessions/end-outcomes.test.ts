@@ -26,7 +26,7 @@ describe('a person who ends a session', () => {
     expect(routes.logouts).toEqual(['person']);
     const object = { type: 'session', id: second.session.handle };
     expect(await routes.app.requestLines(1)).toMatchObject([{ audit: { action: 'session.revoke', object } }]);
-    expect(deleteSessionRoute(routes.options).answers[200]?.schema?.parse(body)).toEqual(body);
+    expect(deleteSessionRoute(routes.options).responses[200]?.schema?.parse(body)).toEqual(body);
   });
 
   it('loses the cookies with the session of the cookie', async () => {
@@ -155,7 +155,7 @@ describe('too many requests', () => {
     const described = { description: expect.stringMatching(/./) };
     const limited = { ...described, headers: { 'Retry-After': 'Seconds' } };
     for (const route of [listSessionsRoute, deleteSessionRoute])
-      expect(route(routes.options).answers).toMatchObject({
+      expect(route(routes.options).responses).toMatchObject({
         401: described,
         403: described,
         429: limited,

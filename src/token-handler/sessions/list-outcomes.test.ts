@@ -45,7 +45,7 @@ describe('a person who lists sessions', () => {
         ...{ idleExpiry: iso(begun + 1_000 + hour), absoluteExpiry: iso(begun + 1_000 + 12 * hour) },
       },
     ]);
-    expect(listSessionsRoute(routes.options).answers[200]?.schema?.parse(body)).toEqual(body);
+    expect(listSessionsRoute(routes.options).responses[200]?.schema?.parse(body)).toEqual(body);
   });
 
   it('gets the session of the cookie first, and then the others, latest first', async () => {

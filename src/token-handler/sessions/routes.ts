@@ -141,7 +141,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
       'Reading the list does not extend a session, so a frontend may poll it. Only requests to targets extend the session of the cookie.',
     guards: callerGuards(options),
     query: sessionListQuery,
-    answers: {
+    responses: {
       200: {
         description:
           "The cookie's session, then the person's others, latest first. For an administrator: the tenant's, latest first",
@@ -193,7 +193,7 @@ export function deleteSessionRoute(options: SessionRouteOptions): Route {
     params: sessionParams,
     query: sessionQuery,
     headers: { 'X-XSRF-TOKEN': 'Repeats the cookie XSRF-TOKEN; needed with the session cookie' },
-    answers: {
+    responses: {
       200: { description: 'Ended', schema: deletion },
       ...refusals,
       404: { description: 'There is no such session, or it belongs to somebody else' },

@@ -23,7 +23,7 @@ it('a sign-in writes the record of its session once, and sets the cookie', async
       path: '/sign-in',
       summary: 'Sign in',
       guards: [anonymous, browserSession(world.sessions.cookie, records)],
-      answers: { 204: { description: 'Done' } },
+      responses: { 204: { description: 'Done' } },
       async handle(_input, request, response) {
         await renewSession(request);
         Object.assign(request.session, { landings: [] });

@@ -22,7 +22,7 @@ let noted: { signedIn?: unknown; objectId?: unknown };
 
 const get = (path: string, handle: Parameters<typeof route>[0]['handle'], name = 'formgate_session') =>
   route({
-    ...{ method: 'get' as const, path, summary: '', answers: {}, audit: 'session.sign-in' as const },
+    ...{ method: 'get' as const, path, summary: '', responses: {}, audit: 'session.sign-in' as const },
     guards: [
       anonymous,
       {

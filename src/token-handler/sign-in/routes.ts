@@ -19,7 +19,7 @@ import { type Attempt, type Attempts, attemptId, type SignInRequest } from './at
 import { authorizationError, errorCode, errorResponse, judgeError, signInProblem, unknownState } from './failures.ts';
 import type { createSessionOpener } from './open-session.ts';
 import type { RelyingParty } from './relying-party.ts';
-import { authQuery, callbackQuery, clientParams, signInAnswers } from './schema.ts';
+import { authQuery, callbackQuery, clientParams, signInResponses } from './schema.ts';
 import { addressProblem, callbackUrlProblem, fallbackCallbackUrl, landingUrl, refusalUrl } from './sign-in.ts';
 import type { SignInOutcomes } from './sign-in-outcomes.ts';
 
@@ -60,7 +60,7 @@ export function authRoute(options: SignInOptions): Route {
     params: clientParams,
     query: authQuery,
     headers: pageLanguage,
-    answers: signInAnswers,
+    responses: signInResponses,
     async handle({ params, query }, request, response) {
       const named = tenantHeader(request, options.tenantHeader) ?? query.tenant;
       if (!named) throw invalidRequest([{ pointer: '/query/tenant', detail: 'is required' }]);
@@ -132,7 +132,7 @@ export function callbackRoute(options: SignInOptions): Route {
     params: clientParams,
     query: callbackQuery,
     headers: pageLanguage,
-    answers: signInAnswers,
+    responses: signInResponses,
     async handle({ params, query: { state, error, iss } }, request, response) {
       const landed = await landingAgain(options, request, attemptId(state), params.clientId);
       if (landed !== undefined) {

@@ -103,7 +103,7 @@ function spaced(word: string): RegExp {
 export const logoutQuery = z.object({ returnTo });
 
 /** The responses of the routes for sign-in and its callback. */
-export const signInAnswers = {
+export const signInResponses = {
   302: { description: 'Redirects the browser', headers: { Location: 'Address' } },
   400: { description: 'The request is not valid, or this browser did not start the sign-in' },
   401: { description: 'The identity provider has ended the sign-in in the meantime' },

@@ -32,7 +32,7 @@ beforeEach(async () => {
   } as unknown as SignInsOptions);
   app = await startApp([
     route({
-      ...{ method: 'get', path: '/open', summary: '', answers: {}, audit: 'session.sign-in' },
+      ...{ method: 'get', path: '/open', summary: '', responses: {}, audit: 'session.sign-in' },
       guards: [anonymous, signIns.cookieScheme, signIns.browserSession],
       async handle(_input, request, response) {
         const tokens = { access_token: 'access', expires_in: 300, id_token: await sign({ sub: 'ana' }) };

@@ -21,7 +21,7 @@ export function targetRoute({
     summary: 'Proxies a request to a target with the access token of the session',
     description:
       'Any method but TRACE; query and bodies are forwarded unchanged. WebSocket handshakes and event streams are proxied too, and end with the session.',
-    answers: {
+    responses: {
       200: { description: 'The response of the upstream, with any status, without cookies and hop-by-hop headers' },
       400: { description: 'The path has dot segments, encoded separators or the like (`invalid-path`)' },
       401: { description: 'No session, or one of another tenant' },

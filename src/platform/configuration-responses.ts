@@ -42,9 +42,9 @@ export const someRevision = z
   .nullish()
   .transform(absent);
 
-export const latestAnswer = z.object({ latest: revisionSchema }).transform(({ latest }) => latest);
+export const latestResponse = z.object({ latest: revisionSchema }).transform(({ latest }) => latest);
 
-export const bothAnswer = z.object({ latest: someRevision, active: someRevision });
+export const bothResponse = z.object({ latest: someRevision, active: someRevision });
 
 const entry = z.object({ namespace: z.string(), name: z.string(), latest: someRevision, active: someRevision });
 
@@ -56,5 +56,5 @@ export const revisionPage = z
   .object({ results: z.array(revisionSchema), page: z.object({ next: z.string().nullish() }) })
   .transform(({ results, page: { next } }): Page<Revision> => ({ results, next: next || undefined }));
 
-export const activeAnswer = z.object({ active: z.int().nonnegative() }).transform(({ active }) => active);
-export const deletedAnswer = z.object({ deleted: z.boolean() }).transform(({ deleted }) => deleted);
+export const activeResponse = z.object({ active: z.int().nonnegative() }).transform(({ active }) => active);
+export const deletedResponse = z.object({ deleted: z.boolean() }).transform(({ deleted }) => deleted);

@@ -9,7 +9,7 @@ import { oversized, PlatformError } from './platform-error.ts';
 
 /** The members of `PlatformRequest` (http-client.ts) that determine how its response is read. */
 interface Expected<T> {
-  answer: z.ZodType<T>;
+  response: z.ZodType<T>;
   text?: boolean | undefined;
   mostValues?: number | undefined;
   isFixed?: true | undefined;
@@ -36,7 +36,7 @@ function parseResponse<T>(service: string, { status: upstreamStatus, text }: Raw
   const value = expected.text ? text : jsonOf(text);
   // The error has no cause, because the JSON parser's message quotes the response.
   if (value === notJson) throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'malformed JSON' });
-  const parsed = expected.answer.safeParse(value);
+  const parsed = expected.response.safeParse(value);
   if (parsed.success) return parsed.data;
   const place = parsed.error.issues[0]?.path.join('/') ?? '';
   throw new PlatformError(service, 'failed', { upstreamStatus, reason: `malformed at /${place.slice(0, 80)}` });
