@@ -49,9 +49,9 @@ export class UnsentCall extends Problem {}
 
 export interface FormApi {
   /**
-   * Calls the API. Throws Problem `busy` if too many calls are running, CallOutcomeUnknown, UnsentCall, or PlatformError
-   * if the account gets no token. Throws another Problem if the status of the response is 400 or higher. A redirect, or
-   * a success without JSON, comes from a proxy, so it counts as no response of the API.
+   * Calls the API. Throws Problem `busy` if too many calls are running, CallOutcomeUnknown, UnsentCall, or
+   * PlatformError if the account gets no token. Throws another Problem if the status of the response is 400 or higher.
+   * A redirect, or a success without JSON, comes from a proxy, so it counts as no response of the API.
    */
   call(call: ApiCall): Promise<ApiResponse>;
   close(): Promise<void>;

@@ -5,7 +5,7 @@ import { createExchange, type ExchangeOptions, refusal } from '../../../test/sup
 import type { Lookup } from '../../platform/configuration.ts';
 import type { Caller, Tenant } from '../../service/auth/identity.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
-import { createFormAccess, formRequestOf, keepsChanging, mayUpdateData } from './access.ts';
+import { codeOf, createFormAccess, formRequestOf, keepsChanging, mayUpdateData, revisionsOf, stale } from './access.ts';
 import type { Form, Tombstone } from './form.ts';
 import type { FormKey } from './store.ts';
 
@@ -140,6 +140,36 @@ describe('a request for a form', () => {
 
   it('that loses every race gets a conflict', () => {
     expect(keepsChanging()).toMatchObject({ slug: 'conflict' });
+  });
+});
+
+describe('the code of a request', () => {
+  const code = (inHeader: string | undefined, inQuery: string | undefined) =>
+    codeOf(createExchange({ headers: inHeader === undefined ? {} : { 'x-form-code': inHeader } }).request, inQuery);
+
+  it('is in the header or in the query, without the spaces around it', () => {
+    expect(code(' ABC ', 'DEF')).toBe('ABC');
+    expect(code('  ', ' DEF ')).toBe('DEF');
+    expect(code(undefined, 'DEF')).toBe('DEF');
+    expect([code(undefined, undefined), code('', '  ')]).toEqual([undefined, undefined]);
+  });
+});
+
+describe('If-Match', () => {
+  const revisions = (header: string | undefined) => revisionsOf({ get: () => header });
+
+  it('allows any revision if it is absent, and otherwise those that it names', () => {
+    expect(revisions(undefined)).toBeUndefined();
+    expect(revisions('"3", "4"')).toEqual(['3', '4']);
+  });
+
+  it('that has no entity tags gets 400 with a pointer to the header', () => {
+    const error = { pointer: '/headers/if-match', detail: 'must be entity tags' };
+    expect(() => revisions('3')).toThrow(expect.objectContaining({ slug: 'invalid-request', errors: [error] }));
+  });
+
+  it('that excludes the present revision gets 412', () => {
+    expect(stale()).toMatchObject({ slug: 'stale' });
   });
 });
 

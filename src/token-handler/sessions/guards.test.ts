@@ -53,6 +53,12 @@ describe('a request for what a page of another site embeds', () => {
     expect(outcome(guard, { ...embedded, 'sec-fetch-dest': destination })).toBe(403);
   });
 
+  it('is counted among the requests that the CSRF protection rejects', () => {
+    expect(() => guard.check(request(embedded), {} as HttpResponse)).toThrow(
+      expect.objectContaining({ reason: 'csrf' }),
+    );
+  });
+
   it('is rejected even if the browser sends cookies of others', () => {
     expect(outcome(guard, { ...embedded, cookie: 'theme=dark' })).toBe(403);
   });

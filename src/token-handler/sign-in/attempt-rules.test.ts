@@ -68,6 +68,18 @@ describe('an attempt to sign in', () => {
     expect(opened?.signIn).toStrictEqual(given);
   });
 
+  it('asks for an authentication that is at most max_age old when the attempt begins', () => {
+    const opened = (asked: SignInRequest['asked']) => {
+      const { id, sealed } = attempts.begin({ ...signIn, ...(asked && { asked }) });
+      now += 120_000;
+      return attempts.open(id, sealed);
+    };
+    expect(opened({ max_age: '60' })?.earliestAuthTime).toBe(now - 120_000 - 60_000);
+    expect(opened({ max_age: '0' })?.earliestAuthTime).toBe(now - 120_000);
+    expect(opened({ prompt: 'login' })).not.toHaveProperty('earliestAuthTime');
+    expect(opened(undefined)).not.toHaveProperty('earliestAuthTime');
+  });
+
   it('has a short cookie: members that are not needed are left out', () => {
     const contentOf = (changes: Partial<SignInRequest>) => {
       const { id, sealed } = attempts.begin({ ...signIn, ...changes });

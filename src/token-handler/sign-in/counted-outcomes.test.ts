@@ -35,6 +35,32 @@ async function failWith(endpoint: 'auth' | 'callback', error: unknown, signInFac
   await expect(observed.handle?.({} as never, {} as never, response as never)).rejects.toBe(error);
 }
 
+describe('an error response of the identity provider', () => {
+  const failures = async () => {
+    const { values = [] } = (await registry.getSingleMetric('formgate_dependency_failures_total')?.get()) ?? {};
+    return values.filter(({ value }) => value > 0).map(({ labels, value }) => ({ ...labels, value }));
+  };
+  const lines = () =>
+    captured.lines().map(({ level, tenant, client: id, error, status }) => [level, tenant, id, error, status]);
+
+  it('at the callback is logged, and counts as its failure', async () => {
+    outcomes.providerError(client, { error: 'invalid_scope' });
+    expect(lines()).toEqual([['warn', client.tenantId, client.clientId, 'invalid_scope', undefined]]);
+    expect(await failures()).toEqual([{ dependency: 'identity-provider', kind: 'sign-in', value: 1 }]);
+  });
+
+  it('at the token endpoint, whose failures are counted elsewhere, is only logged', async () => {
+    outcomes.providerError(client, { error: 'invalid_grant', status: 400 });
+    expect(lines()).toEqual([['warn', client.tenantId, client.clientId, 'invalid_grant', 400]]);
+    expect(await failures()).toEqual([]);
+  });
+
+  it('that did not arrive is neither logged nor counted', async () => {
+    outcomes.providerError(client, undefined);
+    expect([lines(), await failures()]).toEqual([[], []]);
+  });
+});
+
 describe('a sign-in counts as', () => {
   it('succeeded', async () => {
     outcomes.succeeded(client);

@@ -66,6 +66,13 @@ export const signIn: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/sign-in/attempts.ts',
+    text: 'backoff: { first: 100, cap: 1_000 },',
+    changes: [['{ first: 100, cap: 1_000 }', '{}']],
+    kind: 'performance only',
+    why: 'the store is then asked again without a pause.',
+  },
+  {
+    file: 'src/token-handler/sign-in/attempts.ts',
     text: '} catch {',
     changes: [['{ return undefined; }', '{}']],
     kind: 'equivalent',

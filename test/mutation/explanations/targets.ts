@@ -106,11 +106,4 @@ export const targets: readonly Explanation[] = [
     kind: 'second barrier',
     why: 'the connection of an upgrade has a listener for errors already (upgrades.ts).',
   },
-  {
-    file: 'src/token-handler/targets/connections.ts',
-    text: '}, longestIdle / 2);',
-    changes: [['longestIdle / 2', 'longestIdle * 2']],
-    kind: 'performance only',
-    why: 'unused connections stay open for longer.',
-  },
 ];

@@ -16,7 +16,7 @@ export const serviceShards: Readonly<Record<string, Shard>> = {
   guards: { modules: [`${auth}/bearer-guards.ts`], tests: [`${auth}/bearer-guard-rules.test.ts`] },
   'identity-provider': {
     modules: [`${auth}/identity-provider.ts`, `${auth}/identity-provider-watch.ts`],
-    tests: [`${auth}/identity-provider-rules.test.ts`],
+    tests: [`${auth}/identity-provider-rules.test.ts`, `${auth}/identity-provider-watch.test.ts`],
   },
   'received-data': {
     modules: [
