@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess } from '../../test/support/access.ts';
+import { createMemoryEntityStore } from '../../test/support/memory-entity-store.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
-import { createMemoryEntityStore, type EntityStore } from './entity-store.ts';
+import type { EntityStore } from './entity-store.ts';
 import { createPostgresEntityStore } from './postgres-entity-store.ts';
 
 let database: TestDatabase;

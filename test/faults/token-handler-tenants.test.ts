@@ -5,10 +5,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createMemoryEntityStore } from '../../dev/access/entity-store.ts';
 import { applySeed } from '../../src/platform-server/seed.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { startTestAccess, type TestAccess } from '../support/access.ts';
+import { createMemoryEntityStore } from '../support/memory-entity-store.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../support/platform.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { cookieName } from '../support/sessions.ts';

@@ -3,7 +3,7 @@
 // issue.
 import { type AccessService, createAccessService } from '../../dev/access/access.ts';
 import { defaultRealms } from '../../dev/access/default-realms.ts';
-import { createMemoryEntityStore, type EntityStore } from '../../dev/access/entity-store.ts';
+import type { EntityStore } from '../../dev/access/entity-store.ts';
 import type { Realm, RealmClient, RealmDefinition } from '../../dev/access/realm.ts';
 import { listen } from '../../dev/listen.ts';
 import { systemClock } from '../../src/service/clock.ts';
@@ -11,6 +11,7 @@ import { createUrns } from '../../src/service/urn.ts';
 import { startKeycloakAccess } from '../keycloak/keycloak-access.ts';
 import { keycloakOfRun } from '../keycloak/keycloak-of-run.ts';
 import { makeForeignToken } from './foreign-token.ts';
+import { createMemoryEntityStore } from './memory-entity-store.ts';
 import { type TestAccess, testServiceSecret } from './test-access.ts';
 
 export type { TestAccess } from './test-access.ts';

@@ -7,11 +7,11 @@ import express from 'express';
 import { exportJWK, generateKeyPair } from 'jose';
 import type { ClientMetadata } from 'oidc-provider';
 import { createAdapterFactory } from '../../dev/access/adapter.ts';
-import { createMemoryEntityStore } from '../../dev/access/entity-store.ts';
 import { loadOidcLibrary } from '../../dev/access/oidc-library.ts';
 import { createRealm } from '../../dev/access/realm.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { createHttpServer } from './http-server.ts';
+import { createMemoryEntityStore } from './memory-entity-store.ts';
 
 export interface PlainProvider {
   issuer: string;

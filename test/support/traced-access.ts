@@ -1,7 +1,8 @@
 // A real identity provider that lists its registered clients, so that a test can find leftovers of registrations.
-import { createMemoryEntityStore, type EntityStore } from '../../dev/access/entity-store.ts';
+import type { EntityStore } from '../../dev/access/entity-store.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { startTestAccess, type TestAccess } from './access.ts';
+import { createMemoryEntityStore } from './memory-entity-store.ts';
 
 export interface TracedAccess extends TestAccess {
   /** Returns the ids of the clients that are registered and not deleted. */

@@ -46,6 +46,11 @@ export class ApiProblem extends Error {
   }
 }
 
+/** Turns any thrown value into a problem: a value of another kind means that there was no response. */
+export function asProblem(cause: unknown): ApiProblem {
+  return cause instanceof ApiProblem ? cause : new ApiProblem(0);
+}
+
 export interface Definition {
   id: string;
   name: string;

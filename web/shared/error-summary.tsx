@@ -10,8 +10,8 @@ export interface SummaryItem {
 }
 
 /**
- * Moves the focus to the list when `attempt` grows, once for each attempt. If `attempt` is 0, the focus stays, because
- * the person followed a link in the error summary of another page.
+ * Moves the focus to the list whenever `attempt` has another value. If `attempt` is 0, the focus stays, because the
+ * person followed a link in the error summary of another page.
  */
 export function ErrorSummary({
   title,
@@ -20,11 +20,11 @@ export function ErrorSummary({
 }: {
   title: string;
   items: readonly SummaryItem[];
-  attempt: number;
+  attempt: unknown;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const hasItems = items.length > 0;
-  const announced = useRef(0);
+  const announced = useRef<unknown>(0);
   useEffect(() => {
     if (attempt === announced.current || !hasItems) return;
     announced.current = attempt;

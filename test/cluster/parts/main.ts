@@ -5,11 +5,11 @@ import { connect, createServer as createTcpServer } from 'node:net';
 import express from 'express';
 import { createAccessService } from '../../../dev/access/access.ts';
 import { defaultRealms } from '../../../dev/access/default-realms.ts';
-import { createMemoryEntityStore } from '../../../dev/access/entity-store.ts';
 import { openMailbox } from '../../../dev/mailbox/mailbox.ts';
 import { createMailboxRoutes } from '../../../dev/mailbox/routes.ts';
 import { systemClock } from '../../../src/service/clock.ts';
 import { createUrns } from '../../../src/service/urn.ts';
+import { createMemoryEntityStore } from '../../support/memory-entity-store.ts';
 
 const httpPort = 8080;
 const smtpPort = 2525;

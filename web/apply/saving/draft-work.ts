@@ -1,6 +1,6 @@
 // Holds the content of an open draft, sends its files, saves it, and handles obstacles to saving, such as conflicts.
 // The work continues while the form is not shown, so that the browser's buttons Back and Forward lose no answers.
-import { type Api, ApiProblem, type Draft, endOf, type Submission } from '../api.ts';
+import { type Api, ApiProblem, asProblem, type Draft, endOf, type Submission } from '../api.ts';
 import { type Difference, merge } from '../model/conflict.ts';
 import { mergedFiles, storedName, withFile } from '../model/files.ts';
 import { withValueAt } from '../model/json.ts';
@@ -199,7 +199,7 @@ export class DraftWork {
     if (this.saver.isClosed) return;
     const { api, formId } = this.#options;
     const theirs = await api.read(formId).catch((cause: unknown) => {
-      if (!this.saver.isClosed) this.#meetAtRead(cause instanceof ApiProblem ? cause : new ApiProblem(0));
+      if (!this.saver.isClosed) this.#meetAtRead(asProblem(cause));
     });
     if (theirs && !this.saver.isClosed) this.#merge(theirs);
   }

@@ -1,6 +1,6 @@
 // The files of a form that are being sent, and those that could not be sent. They belong to the form rather than to a
 // control, so that a page change neither loses nor hides them.
-import { ApiProblem } from '../api.ts';
+import { type ApiProblem, asProblem } from '../api.ts';
 import { isEqual, type Path, pathWithoutItem } from '../model/json.ts';
 
 export interface Upload {
@@ -120,7 +120,7 @@ export class Uploads {
       this.#options.onSent(sent, urn);
       this.#change(this.all.filter((other) => other.id !== id));
     } catch (cause) {
-      const problem = cause instanceof ApiProblem ? cause : new ApiProblem(0);
+      const problem = asProblem(cause);
       const isDiscarded = upload() === undefined;
       this.#update(id, { failure: failureOf(problem) });
       if (!isDiscarded) this.#options.onFailed(problem);

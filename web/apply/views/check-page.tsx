@@ -1,7 +1,7 @@
 // The summary before submission. Lists every problem of the form, including problems that only the service finds.
 import { useRef, useState } from 'preact/hooks';
 import { ErrorSummary, focusOn, type SummaryItem } from '../../shared/error-summary.tsx';
-import { ApiProblem, endOf, type Submission } from '../api.ts';
+import { asProblem, endOf, type Submission } from '../api.ts';
 import { idOf } from '../form-context.ts';
 import type { Field } from '../model/fields.ts';
 import { pointerOf } from '../model/json.ts';
@@ -131,14 +131,15 @@ function useSubmission(props: CheckProps) {
     setBusy(true);
     await send().catch((cause: unknown) => {
       // The service has stored the rejection under the key, so the next attempt, after a change, needs a new key.
-      if (cause instanceof ApiProblem && !cause.isTemporary) key.current = newId();
+      if (!asProblem(cause).isTemporary) key.current = newId();
       refused(cause);
     });
     setBusy(false);
   };
   const refused = (cause: unknown) => {
-    const { status = 0, errors = [] } = cause instanceof ApiProblem ? cause : {};
-    const end = cause instanceof ApiProblem ? endOf(cause) : undefined;
+    const problem = asProblem(cause);
+    const { status, errors } = problem;
+    const end = endOf(problem);
     if (status === 401) draft.work.requireCode();
     else if (status === 412) {
       fail([{ text: ({ check }) => check.changed }]);

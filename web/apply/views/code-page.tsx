@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
 import { described, LabelledField } from '../../shared/field.tsx';
-import { type Api, ApiProblem } from '../api.ts';
+import { type Api, asProblem } from '../api.ts';
 import { type Message, textsOf } from '../texts/texts.ts';
 import { useSlow } from '../use-slow.ts';
 import { type FrameProps, Page } from './frame.tsx';
@@ -39,7 +39,7 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
     setBusy(true);
     setError(undefined);
     await action().catch((cause: unknown) => {
-      const status = cause instanceof ApiProblem ? cause.status : 0;
+      const { status } = asProblem(cause);
       if (status === 403 || status === 400) fail(({ code: { wrong } }) => wrong);
       else fail((now) => problemText(cause, now, now.code.tooMany));
     });

@@ -2,7 +2,7 @@
 // the last half hour, because the cookie of a form may have been left on a shared computer.
 import { useState } from 'preact/hooks';
 import { ErrorSummary } from '../../shared/error-summary.tsx';
-import { ApiProblem, endOf } from '../api.ts';
+import { asProblem, endOf } from '../api.ts';
 import type { Message } from '../texts/texts.ts';
 import { useSlow } from '../use-slow.ts';
 import { Page } from './frame.tsx';
@@ -22,7 +22,7 @@ export function DeletePage({ frame, form, draft, onKept, onDeleted, onEnd }: Del
   const [isBusy, setBusy] = useState(false);
   const isSlow = useSlow(isBusy);
   const refused = (cause: unknown) => {
-    const problem = cause instanceof ApiProblem ? cause : new ApiProblem(0);
+    const problem = asProblem(cause);
     const end = endOf(problem);
     if (problem.status === 401) draft.work.requireCode();
     else if (end === 'gone') onDeleted();
