@@ -15,10 +15,6 @@ About one, see \`src/forms/start.ts\`.
 | \`src/forms/b.ts\` | Second by name |
 | \`src/forms/a.ts\` | Goes |
 
-HTTP: none.
-
-Shared: none.
-
 ### Two
 
 Nothing yet.

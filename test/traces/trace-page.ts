@@ -62,14 +62,10 @@ function moduleText(before: string, modules: readonly string[]): string {
   const rows = own
     .toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
     .map((path) => `| \`${path}\` | ${known.get(path) ?? ''} |`);
-  const list = (paths: string[]) => paths.map((path) => `\`${path}\``).join(', ') || 'none';
-  return [
-    '| module | what it does |',
-    '| --- | --- |',
-    ...rows,
-    '',
-    `HTTP: ${list(http)}.`,
-    '',
-    `Shared: ${list(shared)}.`,
-  ].join('\n');
+  const table = ['| module | what it does |', '| --- | --- |', ...rows].join('\n');
+  return [table, ...list('HTTP', http), ...list('Shared', shared)].join('\n\n');
+}
+
+function list(title: string, paths: readonly string[]): string[] {
+  return paths.length === 0 ? [] : [`${title}: ${paths.map((path) => `\`${path}\``).join(', ')}.`];
 }
