@@ -1,5 +1,5 @@
-// The store of the embedded identity provider in memory, for tests that need no database. It passes the same tests as the
-// store in Postgres.
+// The store of the embedded identity provider in memory, for tests that need no database. It passes the same tests as
+// the store in Postgres.
 import type { JWK } from 'jose';
 import type { AdapterPayload } from 'oidc-provider';
 import type { EntityKey, EntityStore } from '../../dev/access/entity-store.ts';
