@@ -1,6 +1,7 @@
 // Tests with a real mail server that delivers each mail, but replies late or never.
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
+import { testServiceSecret } from '../../test/support/access.ts';
 import { captureLog } from '../../test/support/captured-log.ts';
 import {
   callerOf,
@@ -10,9 +11,12 @@ import {
   settled,
   startMailServer,
   subscribe,
+  typeId,
 } from '../../test/support/notices.ts';
 import { call, startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
+import { createPlatform } from '../platform/platform.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
+import { createUrns } from '../service/urn.ts';
 import { createMailer } from './mail.ts';
 
 const address = 'ana@example.org';
@@ -89,4 +93,37 @@ it('slow notices leave connections to codes', async () => {
   expect(server.received.map(({ subject }) => subject)).toEqual(['Notice', 'Notice', 'Notice', 'Code']);
   release();
   await Promise.all(notices);
+});
+
+it('the codes of a tenant that the mail server does not accept in time stop no calls for other tenants', async () => {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const server = await startServer(() => held);
+  const { platform } = await startPlatform(server);
+  const urns = createUrns('urn:example');
+  const clientId = urns.service('form-service');
+  const { notifications, close } = createPlatform({
+    ...{ service: 'form-service', urns, metrics: createMetrics(), log: captureLog().log, env: {} },
+    config: {
+      ...{ ACCESS_SERVICE_URL: platform.access.url, DIRECTORY_URL: platform.directoryUrl },
+      ...{ CLIENT_ID: clientId, CLIENT_SECRET: testServiceSecret(clientId) },
+      ...{ PLATFORM_CACHE_TTL: 60_000, PLATFORM_TIMEOUT: 10_000 },
+    },
+  });
+  onTestFinished(close);
+  const caller = await callerOf(platform);
+  await putTypes(caller);
+  const addresses = Array.from({ length: 40 }, (_, nth) => `ana${nth}@example.org`);
+  const ids = await Promise.all(addresses.map((one) => subscribe(caller, one)));
+  const sends = ids.map((subscriberId, nth) => {
+    const to = { tenantId: platform.tenant.id, subscriberId, channel: 'email', address: addresses[nth] ?? '' };
+    return notifications.sendCode({ ...to, reason: 'Use this code.' }).catch(({ kind }) => kind);
+  });
+  const kinds = await Promise.all(sends);
+  expect(kinds.filter((kind) => kind === 'busy').length).toBeGreaterThan(30);
+  const { subscriberId } = await notifications.subscribe({
+    ...{ tenantId: platform.otherTenant.id, typeId, addressAs: 'Bo', criteria: {} },
+    channels: [{ channel: 'email', address: 'bo@example.org' }],
+  });
+  expect(subscriberId).not.toBe('');
+  release();
 });

@@ -426,6 +426,18 @@ describe('the circuit', () => {
     await expect(call('/x')).resolves.toEqual({ ok: true });
   });
 
+  it('never opens on 503 busy, with which a service refuses the calls of one tenant, and does not retry them', async () => {
+    const busy = answerJson({ type: 'urn:formgate:problem:busy', status: 503 }, 503);
+    server.behave((response, request, nth) => (request.target === '/busy' ? busy : fine)(response, request, nth));
+    const call = (path: string) => client.request({ operation: 'read', method: 'GET', path, response: ok });
+    for (let round = 0; round < 30; round += 1)
+      await expect(call('/busy')).rejects.toMatchObject({
+        ...{ kind: 'busy', slug: 'busy', headers: { 'Retry-After': '5' }, mayHaveProcessed: false },
+      });
+    expect(server.requests).toHaveLength(30);
+    await expect(call('/x')).resolves.toEqual({ ok: true });
+  });
+
   it('never opens on responses that are too large', async () => {
     server.behave(oversized);
     for (let call = 0; call < 30; call += 1) await expect(get()).rejects.toMatchObject({ reason: 'oversized' });

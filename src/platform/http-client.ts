@@ -185,9 +185,9 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
 
 const blankUrl = new URL('about:blank');
 
-/** True if a retry may succeed: after connection errors, truncated responses, and the statuses 502, 503 and 504. */
+/** True if a retry may succeed: after connection errors, truncated responses, and 502, 503 (except busy) and 504. */
 function isTransient(error: unknown): boolean {
-  if (!(error instanceof PlatformError)) return false;
+  if (!(error instanceof PlatformError) || error.kind === 'busy') return false;
   if (error.kind === 'unreachable' || error.reason === 'truncated') return true;
   return error.upstreamStatus !== undefined && [502, 503, 504].includes(error.upstreamStatus);
 }

@@ -12,6 +12,7 @@ import type { QuarantineCause } from '../service/quarantine/quarantine.ts';
  * - `rejected`: another 4xx; the service understood the request and rejected it
  * - `unregistered`: the service does not know yet what this process registered at the configuration service
  * - `open`: the service was not called, because it has been failing
+ * - `busy`: the service refused the call, because it has too many calls or too much data of the tenant
  * - `over-budget`: the service was not called, because the tenant's documents are too large to be read this often
  */
 export type PlatformErrorKind =
@@ -22,6 +23,7 @@ export type PlatformErrorKind =
   | 'rejected'
   | 'unregistered'
   | 'open'
+  | 'busy'
   | 'over-budget';
 
 const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
@@ -37,6 +39,7 @@ const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
   // This kind has the same status as `failed` and `unreachable`, so that callers get one status during an outage.
   // Retry-After says when to retry.
   open: { slug: 'dependency-failed', says: 'has been failing; retry in a few seconds' },
+  busy: { slug: 'busy', says: 'has too much to do for this tenant' },
   'over-budget': {
     slug: 'busy',
     says: 'was not called, because the tenant’s documents are too large to be read this often',
@@ -128,11 +131,12 @@ export function isRejection(error: unknown, service: string, statuses: number[])
 
 /**
  * True if the content of this call may have caused the failure, so that other calls may succeed. This is the case if
- * the response has status 500, is too large, or does not match its schema, or if the tenant's documents are too large.
+ * the response has status 500, is too large, or does not match its schema, if the service has too much to do for the
+ * tenant, or if the tenant's documents are too large.
  */
 export function mayConcernOneCall(error: unknown): boolean {
   if (!(error instanceof PlatformError)) return false;
-  if (error.kind !== 'failed') return error.kind === 'over-budget';
+  if (error.kind !== 'failed') return error.kind === 'busy' || error.kind === 'over-budget';
   const status = error.upstreamStatus;
   return error.reason === oversized || status === 500 || (status !== undefined && status < 300);
 }

@@ -1,6 +1,7 @@
 // Parses the response of a platform service into a value, or throws the matching PlatformError. A response that does
 // not match its schema is an error.
 import { z } from 'zod';
+import { problemUrn } from '../service/http/problem.ts';
 import { parseJson } from '../service/json-parser.ts';
 import { hasMoreValues } from '../service/json-size.ts';
 import { exceedsMemory } from './document-budget.ts';
@@ -48,6 +49,8 @@ export function responseError(service: string, { status, text }: RawResponse, is
   if (status === 401 || status === 403) return new PlatformError(service, 'denied', { upstreamStatus });
   if (!isFixed && status >= 400 && status < 500 && status !== 408 && status !== 429)
     return new PlatformError(service, 'rejected', { upstreamStatus, rejection: rejectionOf(text) });
+  if (status === 503 && busySchema.safeParse(jsonOf(text)).success)
+    return new PlatformError(service, 'busy', { upstreamStatus, retryAfter: 5 });
   return new PlatformError(service, 'failed', { upstreamStatus });
 }
 
@@ -70,6 +73,9 @@ function jsonOf(text: string): unknown {
     return notJson;
   }
 }
+
+/** The problem with which Formgate's own platform server refuses a call. It concerns the call's tenant only. */
+const busySchema = z.looseObject({ type: z.literal(problemUrn('busy')) });
 
 const rejectionSchema = z.union([
   z.looseObject({ errorMessage: z.string() }).transform(({ errorMessage }) => errorMessage),

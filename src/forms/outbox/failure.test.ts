@@ -92,6 +92,7 @@ it('refused rows are no outage, however many: those of one tenant do not hold ba
 
 it.each([
   ['status 500', broken],
+  ['status 503 busy', new PlatformError(service, 'busy', { upstreamStatus: 503 })],
   ['a response that is too large', new PlatformError(service, 'failed', { reason: 'oversized' })],
   ['a broken connection', new PlatformError(service, 'unreachable', { reason: 'ECONNRESET' })],
   ['a timeout', new PlatformError(service, 'timeout')],
