@@ -40,12 +40,12 @@ export function createPlatformJobs(options: {
     tasks: {
       'route-event': (payload, { job }) => {
         const { event, traceparent } = routeEventPayload.parse(payload);
-        return inTrace('route-event', traceparent, () =>
-          inShare(event, {
-            run: () => quarantine.event(event, job.attempts, () => jobs.routeEvent(event)),
-            postpone: () => events.postpone(event, job.attempts - 1),
-          }),
-        );
+        const postpone = () => events.postpone(event, job.attempts - 1);
+        const routeOrPostpone = async () => {
+          if (!(await jobs.routeEvent(event))) await postpone();
+        };
+        const run = () => quarantine.event(event, job.attempts, routeOrPostpone);
+        return inTrace('route-event', traceparent, () => inShare(event, { run, postpone }));
       },
       deliver: (payload) => {
         const { traceparent, ...delivery } = deliverPayload.parse(payload);

@@ -28,6 +28,7 @@ import { coreScope } from './configuration/configuration.ts';
 import { createConfigurationGuards } from './configuration/policy.ts';
 import { limitSearches } from './configuration/searches.ts';
 import { platformNamespace } from './directory/entry.ts';
+import { type AcceptEvent, createAcceptance } from './events/acceptance.ts';
 import { eventsHome, payloadSchemaPath } from './events/event.ts';
 import { createEventStore } from './events/store.ts';
 import { createJobMetrics } from './job-metrics.ts';
@@ -88,6 +89,7 @@ export async function startPlatformServer(options: {
     jobPool,
     tenantCode,
     tenantPool: createTenantPool({ pool, size: config.DATABASE_POOL_SIZE, name: 'requests', metrics }),
+    acceptEvent: createAcceptance({ clock, metrics }),
     ...createStores(stored),
   };
   const queues = { events: base.events.waiting, deliveries: base.deliveries.waiting };
@@ -131,6 +133,7 @@ interface Base extends StoreOptions, ReturnType<typeof createStores> {
   jobPool: pg.Pool;
   /** Runs the statements of requests. */
   tenantPool: TenantPool;
+  acceptEvent: AcceptEvent;
 }
 
 function createJobs(base: Base): PlatformJobs {
@@ -181,8 +184,8 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
       urnOf: urns.configuration,
     },
     events: {
-      ...{ bearer: bearerOf('event-service'), tenants, clock, validate: tenantCode.validate },
-      store: { accept: (event, now) => eventsOf(event.tenant).accept(event, now) },
+      ...{ bearer: bearerOf('event-service'), tenants, validate: tenantCode.validate },
+      accept: (event) => base.acceptEvent(eventsOf(event.tenant), event),
       payloadSchema: (tenant, { namespace, name }) =>
         consumed.memberText(tenant, eventsHome, payloadSchemaPath(namespace, name)),
     },
@@ -216,6 +219,7 @@ function createChanges({
   urns,
   senders,
   behaviour,
+  acceptEvent,
 }: Base): ConfigurationChanges {
   const options: ChangeOptions = {
     ...{
@@ -233,7 +237,7 @@ function createChanges({
       return senders.refuse(scope, value, before);
     },
     async recordEvent(transaction, event) {
-      await createEventStore(transaction).accept(event, clock());
+      await acceptEvent(createEventStore(transaction), event, { isReserved: true });
     },
   };
   return behaviour.changes(options, createConfigurationChanges(options));

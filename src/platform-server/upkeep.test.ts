@@ -37,7 +37,7 @@ const clock = () => new Date();
 const nothing = async () => undefined;
 function upkeep(signal = new AbortController().signal): Promise<void> {
   return createPlatformJobs({
-    jobs: { routeEvent: nothing, deliver: nothing },
+    jobs: { routeEvent: async () => true, deliver: nothing },
     quarantine: createJobQuarantine({ pool, clock, log: log.log }),
     events: createEventStore(pool),
     deliveries: createDeliveryStore(pool),
@@ -145,7 +145,7 @@ describe('a large quarantine', () => {
   });
 
   it('loses old entries without reading all events and deliveries', async () => {
-    const plan = await planOf(dropSql, [new Date()]);
+    const plan = await planOf(dropSql, [new Date(), 5_000]);
     expect(plan).toMatch(/using events_pkey[^\n]*\n *Index Cond: \(sequence = /);
     expect(plan).toMatch(/using deliveries_pkey[^\n]*\n *Index Cond: \(\(event = /);
   });
@@ -168,6 +168,23 @@ describe('a large quarantine', () => {
     await upkeep();
     expect(log.lines()).toMatchObject([{ notices: 3, events: 0, msg: 'quarantined items dropped' }]);
     expect(await left()).toEqual({ event_keys: 0, events: 4_997, quarantine: 7 });
+  });
+
+  it('loses the oldest items of a tenant with more than 5,000', async () => {
+    await pool.query(`
+      TRUNCATE quarantine;
+      INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
+      SELECT 'event', sequence::text, CASE WHEN n > 2 THEN 'loud' ELSE 'quiet' END, '{}', 'r', 'd',
+        now() - interval '1 day' + n * interval '1 second', now(), 1, '${productVersion()}'
+      FROM (SELECT sequence, row_number() OVER (ORDER BY sequence) AS n FROM events) AS numbered;
+      INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted)
+      SELECT gen_random_uuid(), 't', 'n', 'e', now(), '{}', '{}', now() FROM generate_series(1, 5);
+      INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
+      SELECT 'event', sequence::text, 'loud', '{}', 'r', 'd', now(), now(), 1, '${productVersion()}'
+      FROM events ORDER BY sequence DESC LIMIT 5`);
+    await upkeep();
+    expect(log.lines()).toMatchObject([{ notices: 0, events: 3 }]);
+    expect(await left()).toMatchObject({ quarantine: 5_002 });
   });
 
   it('keeps an event that cannot be routed for 30 days', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { tooLongId } from '../../../test/support/notices.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { tenantKey } from '../tenant-key.ts';
 
 let platform: TestPlatform;
 let database: pg.Pool;
@@ -62,6 +63,20 @@ describe('sending', () => {
       status: 400,
       body: { errors: [{ pointer: '/correlationId', detail: expect.stringContaining('2000 bytes') }] },
     });
+  });
+
+  it('an event of a tenant with 10,000 waiting events gets 503, and events of other tenants are accepted', async () => {
+    await database.query(
+      `INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted)
+       SELECT gen_random_uuid(), $1, 'full', 'e', now(), '{}', '{}', now() FROM generate_series(1, 10000)`,
+      [tenantKey(platform.tenant.id)],
+    );
+    const refused = await send(event());
+    expect(refused).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:busy' } });
+    expect(refused.headers.get('retry-after')).toBe('60');
+    expect((await send(event({ tenantId: platform.otherTenant.id }))).status).toBe(200);
+    await database.query("DELETE FROM events WHERE namespace = 'full'");
+    expect((await send(event())).status).toBe(200);
   });
 
   it('an event of a core account is in the audit trail of the tenant that it names', async () => {

@@ -2,20 +2,19 @@
 // same `context.idempotencyKey` gets 200 and changes nothing.
 import { role } from '../../service/auth/bearer-guards.ts';
 import type { Tenants } from '../../service/auth/identity.ts';
-import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, queryOf } from '../../service/http/request-context.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';
 import { tenantKey } from '../tenant-key.ts';
+import type { NewEvent } from './event.ts';
 import { eventBody, eventQuery } from './schema.ts';
-import type { EventStore } from './store.ts';
 
 export interface EventRouteOptions {
   bearer: Guard;
   tenants: Pick<Tenants, 'byId'>;
-  store: Pick<EventStore, 'accept'>;
-  clock: Clock;
+  /** Stores an event. Throws Problem `busy` if its tenant has too many waiting events and notices. */
+  accept(event: NewEvent): Promise<void>;
   /** Returns the JSON text of an event's payload schema. Undefined if the event has no definition. */
   payloadSchema(tenant: string, event: { namespace: string; name: string }): Promise<string | undefined>;
   /** Checks a payload against the JSON text of a JSON Schema. */
@@ -27,7 +26,7 @@ export interface EventRouteOptions {
 }
 
 export function eventRoutes(options: EventRouteOptions): Route[] {
-  const { bearer, store, clock } = options;
+  const { bearer, accept } = options;
   return [
     route({
       method: 'post',
@@ -42,6 +41,10 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
         400: { description: 'The tenant is missing, or the body or payload is invalid' },
         401: { description: 'No valid bearer' },
         403: { description: 'The caller lacks the role' },
+        503: {
+          description: 'Too many events and notices of the tenant are waiting',
+          headers: { 'Retry-After': 'Seconds' },
+        },
       },
       async handle({ query, body }, _request, response) {
         const urn = response.locals.tenant?.id ?? (await namedTenant(query.tenantId ?? body.tenantId, options.tenants));
@@ -56,10 +59,7 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
         }
         const { namespace, name, timestamp: occurred, payload } = body;
         const correlationId = body.correlationId ?? undefined;
-        await store.accept(
-          { tenant, namespace, name, occurred, correlationId, context: body.context ?? {}, payload },
-          clock(),
-        );
+        await accept({ tenant, namespace, name, occurred, correlationId, context: body.context ?? {}, payload });
         response.type('text/plain').send('OK');
       },
     }),

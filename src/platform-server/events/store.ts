@@ -14,6 +14,18 @@ import {
 
 const headColumns = 'sequence, tenant, namespace, name, correlation_id AS "correlationId"';
 const columns = `${headColumns}, id, occurred, context::text AS context, payload::text AS payload`;
+/**
+ * Maximum number of a tenant's events that are not routed yet, and of its notices. Fewer may be waiting when a large
+ * event arrives, so that the texts of all events have at most some gigabytes.
+ */
+const mostWaiting = { small: 10_000, large: 2_000 };
+/** Number of characters of a large event. */
+const large = 65_536;
+/** Number of further events that are accepted if they may use the reserve. */
+const reserve = 10_000;
+/** `full`: the tenant has too many waiting events and notices. */
+export type Acceptance = 'stored' | 'repeated' | 'full';
+
 /** The priority of a routing job: one of 101 levels, because the library stores a priority in 16 bits. */
 const priority = 'priority => (least(n, 1000) / 10)::integer';
 
@@ -28,36 +40,22 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
   return {
     /**
      * Stores the event and its routing job in one statement. If an event with this idempotency key exists in the same
-     * tenant and namespace, stores nothing and returns false. If a tenant has many events that are not routed yet,
-     * further ones get a lower priority, so that they do not delay those of other tenants.
+     * tenant and namespace, or if the tenant has too many waiting events and notices, stores nothing. If a tenant has
+     * many events that are not routed yet, further ones get a lower priority, so that they do not delay those of other
+     * tenants. `isReserved` lets the event use the reserve.
      */
-    async accept(event: NewEvent, now: Date): Promise<boolean> {
-      const { rowCount } = await database.query(
-        `WITH key AS (
-           INSERT INTO event_keys (tenant, namespace, key, accepted)
-           SELECT $1, $2, $3, $4 WHERE $3::text IS NOT NULL ON CONFLICT DO NOTHING RETURNING 1),
-         event AS (
-           INSERT INTO events (id, tenant, namespace, name, occurred, correlation_id, context, payload, accepted)
-           SELECT gen_random_uuid(), $1, $2, $5, $6, $7, $8::jsonb, $9::json, $4
-           WHERE $3::text IS NULL OR EXISTS (SELECT 1 FROM key) RETURNING sequence),
-         waiting AS (
-           SELECT count(*) AS n FROM (SELECT FROM events WHERE tenant = $1 AND routed IS NULL LIMIT 1000) AS own)
-         SELECT (graphile_worker.add_job('route-event', ${jobSql("'event', sequence::text", '$10')},
-           max_attempts => 32767, ${priority})).id FROM event, waiting`,
-        [
-          event.tenant,
-          event.namespace,
-          keyOf(event.context) ?? null,
-          now,
-          event.name,
-          event.occurred,
-          event.correlationId ?? null,
-          JSON.stringify(event.context),
-          JSON.stringify(event.payload),
-          storedTraceparent(),
-        ],
-      );
-      return rowCount === 1;
+    async accept(event: NewEvent, now: Date, isReserved = false): Promise<Acceptance> {
+      const [context, payload] = [JSON.stringify(event.context), JSON.stringify(event.payload)];
+      const most = context.length + payload.length > large ? mostWaiting.large : mostWaiting.small;
+      const key = keyOf(event.context) ?? null;
+      const { rowCount } = await database.query(acceptSql, [
+        ...[event.tenant, event.namespace, key, now, event.name, event.occurred, event.correlationId ?? null],
+        ...[context, payload, storedTraceparent(), isReserved ? most + reserve : most],
+      ]);
+      if (rowCount === 1) return 'stored';
+      const known = 'SELECT FROM event_keys WHERE tenant = $1 AND namespace = $2 AND key = $3';
+      const { rowCount: keys } = await database.query(known, [event.tenant, event.namespace, key]);
+      return keys === 1 ? 'repeated' : 'full';
     },
 
     /**
@@ -124,3 +122,24 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
     },
   };
 }
+
+/**
+ * $1 tenant, $2 namespace, $3 idempotency key, $4 now, $5 name, $6 time, $7 correlation id, $8 context, $9 payload,
+ * $10 trace, $11 maximum number of waiting events and notices. Quarantined notices do not count; a tenant has at most
+ * 5,000 of them.
+ */
+const acceptSql = `
+WITH waiting AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM (SELECT FROM events WHERE tenant = $1 AND routed IS NULL LIMIT $11) AS own) AS n,
+    (SELECT count(*) FILTER (WHERE NOT quarantined)
+     FROM (SELECT quarantined FROM deliveries WHERE tenant = $1 LIMIT $11 + 5000) AS own) AS notices),
+key AS (
+  INSERT INTO event_keys (tenant, namespace, key, accepted)
+  SELECT $1, $2, $3, $4 FROM waiting WHERE $3::text IS NOT NULL AND n + notices < $11
+  ON CONFLICT DO NOTHING RETURNING 1),
+event AS (
+  INSERT INTO events (id, tenant, namespace, name, occurred, correlation_id, context, payload, accepted)
+  SELECT gen_random_uuid(), $1, $2, $5, $6, $7, $8::jsonb, $9::json, $4 FROM waiting
+  WHERE n + notices < $11 AND ($3::text IS NULL OR EXISTS (SELECT 1 FROM key)) RETURNING sequence)
+SELECT (graphile_worker.add_job('route-event', ${jobSql("'event', sequence::text", '$10')},
+  max_attempts => 32767, ${priority})).id FROM event, waiting`;

@@ -33,6 +33,13 @@ export interface RoutingPage {
  */
 export type DeliveryState = 'gone' | 'early' | 'due';
 
+/** Maximum number of a tenant's notices up to which its events are routed at once. */
+const mostDeliveries = 10_000;
+
+/** SQL condition: the event `earlier` is neither routed nor in quarantine. */
+const isUnrouted = `earlier.routed IS NULL AND NOT EXISTS (
+  SELECT FROM quarantine q WHERE q.kind = 'event' AND q.item = earlier.sequence::text AND NOT q.released)`;
+
 const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';
 /** SQL that builds the key of a delivery's job from the columns of `deliveries`. */
 export const deliveryJobKey = "concat_ws(':', 'deliver', event, type_id, subscriber_id)";
@@ -44,6 +51,8 @@ export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
 
 export function createDeliveryStore(database: Queryable) {
   return {
+    ...createReads(database),
+
     /**
      * Creates the deliveries of an event to a page of subscribers of a notification type, and a job for each delivery.
      * Returns the id of the page's last subscriber if further ones may follow. A subscription without criteria matches
@@ -58,27 +67,6 @@ export function createDeliveryStore(database: Queryable) {
         ...[after, size],
       ]);
       return rows[0]?.last ?? undefined;
-    },
-
-    /** True if the event has deliveries. */
-    async hasAny(event: string): Promise<boolean> {
-      return (await database.query('SELECT FROM deliveries WHERE event = $1 LIMIT 1', [event])).rowCount === 1;
-    },
-
-    /** Returns the state of a delivery. An earlier notice or event that is quarantined does not delay it. */
-    async stateOf(delivery: Delivery): Promise<DeliveryState> {
-      const { rows } = await database.query<{ early: boolean }>(
-        `SELECT EXISTS (SELECT FROM deliveries earlier WHERE earlier.subscriber_id = own.subscriber_id
-             AND earlier.correlation_id = own.correlation_id AND earlier.event < own.event AND NOT earlier.quarantined)
-           OR EXISTS (SELECT FROM events earlier WHERE earlier.tenant = own.tenant
-             AND earlier.correlation_id = own.correlation_id AND earlier.sequence < own.event AND earlier.routed IS NULL
-             AND NOT EXISTS (SELECT FROM quarantine q
-               WHERE q.kind = 'event' AND q.item = earlier.sequence::text AND NOT q.released)) AS early
-         FROM deliveries own WHERE ${key}`,
-        values(delivery),
-      );
-      if (!rows[0]) return 'gone';
-      return rows[0].early ? 'early' : 'due';
     },
 
     /**
@@ -134,6 +122,45 @@ export function createDeliveryStore(database: Queryable) {
     async forgetEvents(limit: Date, signal: AbortSignal): Promise<void> {
       const unless = 'EXISTS (SELECT FROM deliveries d WHERE d.event = t.sequence)';
       await deleteOldRows(database, { table: 'events', column: 'routed', unless }, limit, signal);
+    },
+  };
+}
+
+function createReads(database: Queryable) {
+  return {
+    /**
+     * True if the event may be routed to its next page of subscribers. False if its tenant has too many deliveries.
+     * Later deliveries may wait for this event (`stateOf`), so the tenant's first event is routed nevertheless, once
+     * nothing earlier is left to deliver.
+     */
+    async hasRoom({ sequence, tenant }: Pick<RoutedEvent, 'sequence' | 'tenant'>): Promise<boolean> {
+      const { rowCount } = await database.query(
+        `SELECT WHERE (SELECT count(*) FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT $3) AS own) < $3
+           OR NOT EXISTS (SELECT FROM deliveries WHERE tenant = $2 AND event <= $1 AND NOT quarantined)
+             AND NOT EXISTS (SELECT FROM events earlier
+               WHERE earlier.tenant = $2 AND earlier.sequence < $1 AND ${isUnrouted})`,
+        [sequence, tenant, mostDeliveries],
+      );
+      return rowCount === 1;
+    },
+
+    /** True if the event has deliveries. */
+    async hasAny(event: string): Promise<boolean> {
+      return (await database.query('SELECT FROM deliveries WHERE event = $1 LIMIT 1', [event])).rowCount === 1;
+    },
+
+    /** Returns the state of a delivery. An earlier notice or event that is quarantined does not delay it. */
+    async stateOf(delivery: Delivery): Promise<DeliveryState> {
+      const { rows } = await database.query<{ early: boolean }>(
+        `SELECT EXISTS (SELECT FROM deliveries earlier WHERE earlier.subscriber_id = own.subscriber_id
+             AND earlier.correlation_id = own.correlation_id AND earlier.event < own.event AND NOT earlier.quarantined)
+           OR EXISTS (SELECT FROM events earlier WHERE earlier.tenant = own.tenant
+             AND earlier.correlation_id = own.correlation_id AND earlier.sequence < own.event AND ${isUnrouted}) AS early
+         FROM deliveries own WHERE ${key}`,
+        values(delivery),
+      );
+      if (!rows[0]) return 'gone';
+      return rows[0].early ? 'early' : 'due';
     },
 
     /** Returns the number of pending deliveries, and the time of the oldest one. */

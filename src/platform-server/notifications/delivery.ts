@@ -69,7 +69,8 @@ export interface DeliveryOptions {
 }
 
 export interface DeliveryJobs {
-  routeEvent(sequence: string): Promise<void>;
+  /** Returns false if the tenant has too many notices, so that the event must be routed further later. */
+  routeEvent(sequence: string): Promise<boolean>;
   deliver(delivery: Delivery): Promise<void>;
 }
 
@@ -85,12 +86,13 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
   return {
     async routeEvent(sequence) {
       const found = await options.eventsIn(pool).findHead(sequence);
-      if (!found) return;
+      if (!found) return true;
       // Reads the types before the transaction: a job that holds a connection must not wait for a second one.
       const types = typesOfEvent(await options.typesOf(found.tenant), found.namespace, found.name);
       const typeIds = types.map(({ id }) => id).toSorted();
-      let isDone = false;
-      while (!isDone) isDone = await routePage(options, sequence, typeIds);
+      const deliveries = createDeliveryStore(pool);
+      while (await deliveries.hasRoom(found)) if (await routePage(options, sequence, typeIds)) return true;
+      return false;
     },
 
     async deliver(delivery) {

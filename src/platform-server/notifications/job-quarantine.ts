@@ -40,6 +40,9 @@ const sendLimit = 12;
  */
 const releasedFailures = 1_000;
 
+/** Maximum number of quarantined items of a tenant. Its oldest ones beyond this number are deleted. */
+const mostQuarantined = 5_000;
+
 /**
  * Milliseconds after which a quarantined item is deleted. It keeps its event, which may contain personal data, even if
  * all other recipients got their notices.
@@ -56,7 +59,8 @@ export interface JobQuarantine {
   delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;
   /**
    * Releases items that another version of the product quarantined, deletes items that have been in quarantine for 30
-   * days, and deletes quarantine entries whose item no longer exists.
+   * days, or that are the oldest of a tenant with more than `mostQuarantined`, and deletes quarantine entries whose item
+   * no longer exists.
    */
   upkeep(): Promise<void>;
 }
@@ -124,7 +128,8 @@ export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log:
     },
     async upkeep() {
       await releaseInPages((after) => store.release('of other versions', after));
-      const { rows } = await pool.query<Dropped>(dropSql, [new Date(clock().getTime() - longestQuarantine)]);
+      const limit = new Date(clock().getTime() - longestQuarantine);
+      const { rows } = await pool.query<Dropped>(dropSql, [limit, mostQuarantined]);
       const dropped = rows[0] ?? { notices: 0, events: 0 };
       if (dropped.notices + dropped.events > 0) log.warn(dropped, 'quarantined items dropped');
       await pool.query(tidySql);
@@ -175,12 +180,17 @@ interface Dropped {
 }
 
 /**
- * Deletes up to 10,000 items that were quarantined before $1. The cleanup of events (`forgetEvents`) deletes an event
- * whose last notice is deleted.
+ * Deletes up to 10,000 items that were quarantined before $1, and 10,000 beyond the newest $2 of their tenant. The
+ * cleanup of events (`forgetEvents`) deletes an event whose last notice is deleted.
  */
 export const dropSql = `
 WITH old AS MATERIALIZED (
-  SELECT kind, item, about FROM quarantine WHERE first_seen < $1 AND NOT released ORDER BY first_seen LIMIT 10000
+  (SELECT kind, item, about FROM quarantine WHERE first_seen < $1 AND NOT released ORDER BY first_seen LIMIT 10000)
+  UNION ALL
+  (SELECT kind, item, about FROM (
+     SELECT *, row_number() OVER (PARTITION BY tenant_id ORDER BY first_seen DESC, id) AS nth
+     FROM quarantine WHERE NOT released) ranked
+   WHERE nth > $2 AND first_seen >= $1 LIMIT 10000)
 ), notices AS (
   DELETE FROM deliveries d
   USING (SELECT ${idsOf('about')} FROM old WHERE kind = 'delivery') AS i (event, type_id, subscriber_id)

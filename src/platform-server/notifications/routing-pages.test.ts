@@ -32,7 +32,7 @@ const typeOf = (id: string) =>
   ({ id, name: id, channels: ['email'], events: [{ namespace: 'f', name: 'e', templates: {} }] }) as NotificationType;
 
 /** Routes the event, with pages of three subscribers. */
-function route(event: string): Promise<void> {
+function route(event: string): Promise<boolean> {
   const jobs = createDeliveryJobs({
     ...{ pool, clock: systemClock, metrics: createMetrics('test'), eventsIn: createEventStore, routingPage: 3 },
     typesOf: async () => new Map(['u', 'v'].map((id) => [id, typeOf(id)])),
@@ -145,4 +145,34 @@ it('a subscriber with very many pending notices is removed with a limited number
   expect(await createSubscriberStore(pool).remove(tenant, 'ana')).toBe(true);
   expect(await deliveries()).toEqual([]);
   expect(await jobs()).toBe(200);
+});
+
+const fill = (count: number) =>
+  pool.query(
+    `WITH e AS (
+       INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted, routed)
+       SELECT gen_random_uuid(), $1, 'f', 'e', now(), '{}', '{}', now(), now() FROM generate_series(1, $2)
+       RETURNING sequence)
+     INSERT INTO deliveries (event, type_id, subscriber_id, created, tenant)
+     SELECT sequence, 'u', 'a', now(), $1 FROM e`,
+    [tenant, count],
+  );
+
+it('while a tenant has very many notices, its events are routed one after another, in pages', async () => {
+  for (const id of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await addSubscriber(id, 'u');
+  await fill(1);
+  const [first, second] = [await addEvent(), await addEvent()];
+  await fill(10_000);
+  // Notices of earlier events are not delivered yet.
+  expect([await route(first), await route(second)]).toEqual([false, false]);
+  await pool.query('DELETE FROM deliveries WHERE event < $1', [first]);
+  expect([await route(second), await route(first)]).toEqual([false, false]);
+  const routed = async () => (await deliveries()).filter((one) => one !== 'u a').length;
+  expect(await routed()).toBe(2);
+  expect(await route(first)).toBe(false);
+  for (const page of ['abc', 'def', 'g']) {
+    for (const id of page) await finish(first, id);
+    expect(await route(first)).toBe(page === 'g' || page === 'def');
+  }
+  expect(await route(second)).toBe(false);
 });

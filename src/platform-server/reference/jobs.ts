@@ -14,7 +14,7 @@ export function createOneByOneJobs(options: DeliveryOptions, jobs: DeliveryJobs,
       const event = await options.eventsIn(options.pool).findHead(sequence);
       if (event && (await options.senderOf(event.tenant)) === undefined)
         await sleep(eventTime, undefined, { ref: false });
-      await jobs.routeEvent(sequence);
+      return jobs.routeEvent(sequence);
     },
   };
 }
