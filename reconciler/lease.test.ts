@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeRun } from '../src/forms/expiry/run-store.ts';
 import { expiryStore } from '../src/forms/expiry/store.ts';
 import { day, type ExpiryWorld, startExpiryWorld } from '../test/support/expiry.ts';
+import { WrongClockError } from './clock-check.ts';
 import { acquireLease, type Lease, LeaseLostError } from './lease.ts';
 import { releaseForRetry } from './quarantine.ts';
 
@@ -82,6 +83,42 @@ describe('the lease', () => {
     world.advance(-30 * day);
     expect(await world.run()).toMatchObject({ outcome: 'succeeded' });
     await expect(release(dead)).rejects.toThrow(LeaseLostError);
+  });
+
+  it('is neither acquired nor renewed while the clock differs from that of Postgres', async () => {
+    const { pool } = world;
+    let ahead = 0;
+    const clock = () => new Date(Date.now() + ahead);
+    const changes = { clock, clockTolerance: undefined };
+    const before = await runs();
+    for (const days of [30, -30]) {
+      ahead = days * day;
+      const id = await world.add({ age: 100 * day });
+      for (const dryRun of [false, true])
+        expect(
+          await world.run({ ...changes, arguments: { only: undefined, dryRun, allowPrune: false } }),
+        ).toMatchObject({
+          outcome: 'failed',
+          counts: {},
+        });
+      expect(await world.form(id)).toMatchObject({ status: 'Draft' });
+    }
+    const message = /^The clock of this node is 2592\d{3} s behind the clock of Postgres\./;
+    expect(world.log.lines().at(-1)).toMatchObject({
+      level: 'error',
+      err: { message: expect.stringMatching(message) },
+    });
+    ahead = 0;
+    const lease = await acquireLease({ ...world.runOptions(changes), duration });
+    lease?.abandon();
+    ahead = day;
+    await expect(lease?.transact(async () => undefined)).rejects.toThrow(WrongClockError);
+    await expect(lease?.renew()).rejects.toThrow(WrongClockError);
+    await expect(lease?.release(async () => undefined)).rejects.toThrow(WrongClockError);
+    ahead = 59_000;
+    await lease?.release(async () => undefined);
+    expect(await runs()).toBe(before);
+    expect((await pool.query('SELECT FROM reconciler_turn WHERE held_until IS NULL')).rowCount).toBe(1);
   });
 
   it('is renewed by every transaction', async () => {

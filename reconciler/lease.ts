@@ -1,13 +1,19 @@
 // Acquires, renews and releases the lease of a run, and runs the transactions of that run. A run acquires the lease by
 // increasing its generation. Each transaction of the run locks the row of the lease and checks the generation. A run
-// that lost the lease therefore writes nothing, even if it resumes much later. If a run dies, its lease expires.
+// that lost the lease therefore writes nothing, even if it resumes much later. If a run dies, its lease expires. Each
+// transaction and renewal also compares the clocks, so that a run whose clock becomes wrong writes nothing.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { borrow } from '../src/service/postgres/kept-connections.ts';
-import { databaseProblem, isStatementTimeout, withTransaction } from '../src/service/postgres/postgres.ts';
+import {
+  databaseProblem,
+  isStatementTimeout,
+  type Queryable,
+  withTransaction,
+} from '../src/service/postgres/postgres.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
+import { type ClockCheck, checkClock } from './clock-check.ts';
 
 /** Thrown if another run has taken the lease. */
 export class LeaseLostError extends Error {
@@ -78,9 +84,8 @@ async function retryFailures<T>(
   return work();
 }
 
-export interface LeaseOptions extends RetryOptions {
+export interface LeaseOptions extends RetryOptions, ClockCheck {
   pool: pg.Pool;
-  clock: Clock;
   /** Lifetime of the lease in milliseconds. If it is not renewed for this time, another run may take it. */
   duration: number;
 }
@@ -114,7 +119,8 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease | undef
   if (!acquired) return undefined;
   const { generation } = acquired;
 
-  async function hold(db: Pick<pg.PoolClient, 'query'>, until: Date | null): Promise<void> {
+  async function hold(db: Queryable, until: Date | null): Promise<void> {
+    await checkClock(db, options);
     const { rowCount } = await db.query(renewSql, [generation, until]);
     if (rowCount !== 1) throw new LeaseLostError();
   }

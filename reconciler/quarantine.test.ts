@@ -129,13 +129,8 @@ describe('forms that a statement fails for', () => {
   });
 });
 
-it('an outbox row that was quarantined during a sync of core clients is reported by the next expiry', async () => {
-  await world.run();
-  const { rows } = await world.pool.query<{ last: number }>('SELECT max(generation)::int AS last FROM reconciler_runs');
-  const started = new Date(world.now().getTime() + 60_000);
-  const finished = new Date(started.getTime() + 60_000);
-  // The first run has counted. The row is quarantined a minute later, before the end of a run without an expiry.
-  const id = await world.add();
+/** Adds a form whose event was quarantined at a time. */
+async function quarantineEvent(moment: Date): Promise<void> {
   await world.pool.query(
     `WITH event AS (
        INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
@@ -143,8 +138,17 @@ it('an outbox row that was quarantined during a sync of core clients is reported
      INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
      SELECT 'form-created', sequence::text, $2, jsonb_build_object('formId', $1::text), 'service-refused', 'events 422',
        $3, $3, 10, $4 FROM event`,
-    [id, tenant, started, productVersion()],
+    [await world.add(), tenant, moment, productVersion()],
   );
+}
+
+it('an outbox row that was quarantined during a sync of core clients is reported by the next expiry', async () => {
+  await world.run();
+  const { rows } = await world.pool.query<{ last: number }>('SELECT max(generation)::int AS last FROM reconciler_runs');
+  const started = new Date(world.now().getTime() + 60_000);
+  const finished = new Date(started.getTime() + 60_000);
+  // The first run has counted. The row is quarantined a minute later, before the end of a run without an expiry.
+  await quarantineEvent(started);
   await world.pool.query(
     `INSERT INTO reconciler_runs (generation, started, finished, outcome, clients_succeeded, counts)
      VALUES ($1, $2, $3, 'succeeded', true, '{}')`,
@@ -155,6 +159,19 @@ it('an outbox row that was quarantined during a sync of core clients is reported
   expect([result.quarantined, exitCodeOf(result)]).toEqual([1, 3]);
   world.advance(10 * 60_000);
   expect(exitCodeOf(await world.run())).toBe(0);
+});
+
+it('an outbox row that was quarantined after the last run is reported, even if an earlier run began in the future', async () => {
+  await world.run();
+  const { rows } = await world.pool.query<{ last: string }>('SELECT max(generation) AS last FROM reconciler_runs');
+  await world.pool.query('UPDATE reconciler_runs SET started = $2 WHERE generation = $1', [
+    rows[0]?.last,
+    new Date(world.now().getTime() + 30 * day),
+  ]);
+  await world.run();
+  await quarantineEvent(new Date(world.now().getTime() + 60_000));
+  world.advance(10 * 60_000);
+  expect((await world.run()).quarantined).toBe(1);
 });
 
 it('a deleted form that was restored beside its tombstone is deleted again', async () => {

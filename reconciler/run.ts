@@ -1,9 +1,10 @@
-// Performs one run: acquires the lease, expires drafts, syncs core clients, writes the record of the run and releases
-// the lease. If a step fails, the run continues with the other steps, and the result lists the failure. Other modules
-// decide what happens to individual forms and clients.
+// Performs one run: compares the clocks, acquires the lease, expires drafts, syncs core clients, writes the record of
+// the run and releases the lease. If a step fails, the run continues with the other steps, and the result lists the
+// failure. Other modules decide what happens to individual forms and clients.
 import { type RunRecord, writeRun } from '../src/forms/expiry/run-store.ts';
 import type { SpanOptions } from '../src/service/tracing/span.ts';
 import { traced } from '../src/service/tracing/tracing.ts';
+import { type ClockCheck, checkClock } from './clock-check.ts';
 import type { ClientSync } from './core-clients/sync.ts';
 import { expire } from './expire.ts';
 import type { ExpiryOptions, ExpiryOutcome } from './expiry-options.ts';
@@ -11,7 +12,7 @@ import { acquireLease, type Lease, LeaseLostError, readOnlyWriter, type Writer }
 import type { RunArguments } from './options.ts';
 import { fail } from './step.ts';
 
-export interface RunOptions extends Omit<ExpiryOptions, 'writer'> {
+export interface RunOptions extends Omit<ExpiryOptions, 'writer'>, ClockCheck {
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
   clients: ClientSync;
   /** Milliseconds after which the lease expires if its run has died. */
@@ -57,12 +58,13 @@ export async function run(options: RunOptions): Promise<RunResult> {
     expirySucceeded: null,
     clientsSucceeded: null,
   };
-  if (options.arguments.dryRun) {
-    await runSteps(options, work, { ...readOnlyWriter(options), renew: () => Promise.resolve() });
-    return resultOf(work, options, endOf(work, options));
-  }
   let lease: Lease | undefined;
   try {
+    await checkClock(options.pool, options);
+    if (options.arguments.dryRun) {
+      await runSteps(options, work, { ...readOnlyWriter(options), renew: () => Promise.resolve() });
+      return resultOf(work, options, endOf(work, options));
+    }
     lease = await acquireLease({ ...options, duration: options.leaseDuration });
     if (!lease) return resultOf(work, options, 'skipped');
     await runSteps(options, work, { dryRun: false, transact: lease.transact, renew: lease.renew });

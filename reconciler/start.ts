@@ -13,6 +13,7 @@ import { createMetrics } from '../src/service/operations/metrics.ts';
 import { migrate, requireSchema } from '../src/service/postgres/migrate.ts';
 import { createPool } from '../src/service/postgres/postgres.ts';
 import { createUrns } from '../src/service/urn.ts';
+import type { ClockCheck } from './clock-check.ts';
 import { type ReconcilerConfig, runConnections } from './config.ts';
 import { findCluster } from './core-clients/cluster.ts';
 import { openRefusals } from './core-clients/refusals.ts';
@@ -32,6 +33,7 @@ export interface ReconcilerOptions {
   /** Writes progress to the terminal. Undefined if the output is not a terminal. */
   terminal?: ((text: string) => void) | undefined;
   clock?: Clock;
+  clockTolerance?: ClockCheck['clockTolerance'];
 }
 
 /** Performs one run, then closes all connections. Rejects with ConfigError, or if the database cannot be migrated. */
@@ -83,6 +85,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
       checks: { notifications: platform.notifications, urns },
       batchSize: config.BATCH_SIZE,
       leaseDuration: config.LEASE_DURATION,
+      clockTolerance: options.clockTolerance,
       progress: createProgress({ clock, log, terminal: options.terminal }),
     });
   } finally {

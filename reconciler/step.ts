@@ -2,6 +2,7 @@
 import { codeOfError } from '../src/service/error-code.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseProblem } from '../src/service/postgres/postgres.ts';
+import { WrongClockError } from './clock-check.ts';
 import { LeaseLostError } from './lease.ts';
 
 /** The results to which a failed step adds a message. */
@@ -35,8 +36,8 @@ export async function attempt<T>(
 /** SQLSTATEs of insufficient resources, such as a full disk. A statement that needs fewer resources may succeed. */
 const outOfResources = /^53/;
 
-/** True if another run has taken the lease, or if the database cannot be reached. */
+/** True if another run has taken the lease, if the clocks differ too much, or if the database cannot be reached. */
 export function endsRun(error: unknown): boolean {
-  if (error instanceof LeaseLostError) return true;
+  if (error instanceof LeaseLostError || error instanceof WrongClockError) return true;
   return databaseProblem(error)?.slug === 'unavailable' && !outOfResources.test(codeOfError(error) ?? '');
 }

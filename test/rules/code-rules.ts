@@ -112,10 +112,11 @@ const input = /\bprocess\.|\bperformance\.|\bMath\.random\(|\bconsole\.|\bset(?:
 const time =
   /\bDate\.now\(|\bnew Date\(\)|\b[A-Z]{2,}\b.*(?<![.\w])now\(\)|\b(?:current|clock|statement|transaction)_timestamp\b|\bCURRENT_TIMESTAMP\b/;
 
-// Files that may read the time: the clock itself, and files with statements on graphile-worker's tables, because that
-// library uses the database's clock.
+// Files that may read the time: the clock itself, its comparison with the database's clock, and files with statements
+// on graphile-worker's tables, because that library uses the database's clock.
 const clocks = [
   'src/service/clock.ts',
+  'reconciler/clock-check.ts',
   'src/platform-server/notifications/deliveries-store.ts',
   'src/platform-server/worker.ts',
   // This module runs in a browser, and the tests replace the browser's clock.

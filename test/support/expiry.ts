@@ -102,6 +102,8 @@ export async function startExpiryWorld(): Promise<ExpiryWorld> {
     defaults,
     batchSize: 1_000,
     clock,
+    // Only the tests of the comparison with Postgres's clock set a tolerance.
+    clockTolerance: Number.POSITIVE_INFINITY,
     log: log.log,
     signal: new AbortController().signal,
     progress: createProgress({ clock, log: log.log, terminal: undefined }),

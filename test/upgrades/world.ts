@@ -96,7 +96,13 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       products.push(product);
       return product;
     },
-    reconcile: (version) => runReconciler({ ...how(version), env: environment.reconciler }),
+    async reconcile(version) {
+      await shiftPostgresTime(pools.forms, shift);
+      const { reconciler: env } = environment;
+      const url = new URL(env.DATABASE_URL ?? '');
+      url.searchParams.set('options', '-c search_path=public,shifted,pg_catalog');
+      return runReconciler({ ...how(version), env: { ...env, DATABASE_URL: url.href } });
+    },
     advance(milliseconds) {
       restoreTime();
       shift += milliseconds;
@@ -110,6 +116,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       restoreTime();
     },
   };
+}
+
+/** Moves the clock of Postgres for connections whose search path names the schema `shifted` before `pg_catalog`. */
+async function shiftPostgresTime(pool: pg.Pool, milliseconds: number): Promise<void> {
+  await pool.query(`
+    CREATE SCHEMA IF NOT EXISTS shifted;
+    CREATE OR REPLACE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+      $$ SELECT pg_catalog.clock_timestamp() + interval '${milliseconds} milliseconds' $$`);
 }
 
 function byDatabase<T>(make: (index: number) => T): Record<keyof Dump['sql'], T> {

@@ -75,6 +75,12 @@ describe('the summary of all runs', () => {
     expect(await readRunHistory(pool)).toMatchObject({ expirySuccess: at(2), clientsSuccess: at(1), ...facts });
   });
 
+  it('has the end of the last success, even if an earlier run ended in the future', async () => {
+    await write(record(1, { expirySucceeded: true, finished: at(90_000) }));
+    await write(record(2, { expirySucceeded: true }), record(3));
+    expect(await readRunHistory(pool)).toMatchObject({ expirySuccess: at(2) });
+  });
+
   it('takes a part that none of the last twenty runs included for turned off', async () => {
     await write(record(1, { clientsSucceeded: true }));
     for (let generation = 2; generation <= 20; generation += 1) await write(record(generation));

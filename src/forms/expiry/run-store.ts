@@ -73,8 +73,11 @@ const isIncluded = (part: string) => `EXISTS (
   SELECT FROM (SELECT ${part}_succeeded AS result FROM reconciler_runs ORDER BY generation DESC LIMIT ${lastRuns}) AS last
   WHERE result IS NOT NULL)`;
 
-const lastSuccess = (part: string) =>
-  `(SELECT max(finished) FROM reconciler_runs WHERE ${part}_succeeded AND ${isIncluded(part)})`;
+// The latest run has the highest generation. A run on a node with a wrong clock may have ended in the future.
+const lastSuccess = (
+  part: string,
+) => `(SELECT finished FROM reconciler_runs WHERE ${part}_succeeded AND ${isIncluded(part)}
+  ORDER BY generation DESC LIMIT 1)`;
 
 const historySql = `
 SELECT generation, started, finished, outcome, counts, retention,

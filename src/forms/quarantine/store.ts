@@ -52,7 +52,8 @@ const sinceSql = `
 SELECT count(*)::int AS count FROM quarantine
 WHERE NOT released AND kind = ANY ($1)
   AND last_tried > coalesce(
-    (SELECT max(started) FROM reconciler_runs WHERE expiry_succeeded IS NOT NULL), '-infinity')`;
+    (SELECT started FROM reconciler_runs WHERE expiry_succeeded IS NOT NULL ORDER BY generation DESC LIMIT 1),
+    '-infinity')`;
 
 /**
  * Counts the outbox rows that were quarantined since the last run with an expiry started. Only such a run counts them,
