@@ -1,4 +1,4 @@
-// Performs one run: compares the clocks, acquires the lease, expires drafts, syncs core clients, writes the record of
+// Performs one run: compares the clocks, acquires the lease, syncs core clients, expires drafts, writes the record of
 // the run and releases the lease. If a step fails, the run continues with the other steps, and the result lists the
 // failure. Other modules decide what happens to individual forms and clients.
 import { type RunRecord, writeRun } from '../src/forms/expiry/run-store.ts';
@@ -83,18 +83,20 @@ type LeaseHolder = Writer & Pick<Lease, 'renew'>;
 
 async function runSteps(options: RunOptions, work: Work, holder: LeaseHolder): Promise<void> {
   const { only } = options.arguments;
-  if (only !== 'clients') work.expirySucceeded = await runExpiry(options, work, holder);
-  if (only !== 'expire' && !options.signal.aborted) work.clientsSucceeded = await syncClients(options, work, holder);
+  // The sync comes first, because the expiry of a tenant with very many due forms can take until the run is stopped.
+  if (only !== 'expire') work.clientsSucceeded = await syncClients(options, work, holder);
+  if (only !== 'clients' && !options.signal.aborted) work.expirySucceeded = await runExpiry(options, work, holder);
 }
 
 async function runExpiry(options: RunOptions, work: Work, writer: Writer): Promise<boolean> {
+  const before = work.failures.length;
   try {
     await expire({ ...options, writer }, work);
   } catch (error) {
     if (error instanceof LeaseLostError) throw error;
     fail(work, options.log, 'the expiry', error);
   }
-  return work.failures.length === 0 && !options.signal.aborted;
+  return work.failures.length === before && !options.signal.aborted;
 }
 
 const syncSpan: SpanOptions = { name: 'sync core clients', kind: 'internal' };

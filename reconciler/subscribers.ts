@@ -47,7 +47,7 @@ export async function removeOtherSubscribers({
   let failure: unknown;
   const deadline = performance.now() + timeLimit;
   for (const check of due) {
-    // Otherwise, a slow service would delay the sync of core clients, and the next run.
+    // Otherwise, a slow service would delay the next steps, and the next run.
     if (signal.aborted || performance.now() >= deadline) break;
     try {
       const others = await removeOthers(check, checks);
