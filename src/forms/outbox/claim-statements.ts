@@ -37,6 +37,13 @@ const independentSql: Partial<Record<string, string>> = {
   notifications: "AND p.kind <> 'remove-files'",
 };
 
+/**
+ * True if no process has claimed row `o`, or if its claim has expired. A claim lasts for at most 6 hours
+ * (PLATFORM_TIMEOUT), so a process whose clock was ahead made a claim that ends more than a day from now.
+ */
+export const isUnclaimed = (nowSql: string) =>
+  `(o.claimed_until IS NULL OR o.claimed_until <= ${nowSql} OR o.claimed_until > ${nowSql}::timestamptz + interval '1 day')`;
+
 const tenantsSql = (operator: 'IN' | 'NOT IN', tenantIds: readonly string[] = []) =>
   tenantIds.length > 0 ? `AND o.tenant_id ${operator} (${tenantIds.map(escapeLiteral).join(', ')})` : '';
 
@@ -59,7 +66,7 @@ WITH due AS MATERIALIZED (
   WHERE o.accepted IS NULL AND o.lane = ${escapeLiteral(service)} AND o.not_before <= ${nowSql}
     ${from ? `AND (o.not_before, o.sequence) > ${from}` : ''}
     ${tenantsSql('NOT IN', held)} ${tenantsSql('IN', only)}
-    AND (o.claimed_until IS NULL OR o.claimed_until <= ${nowSql})
+    AND ${isUnclaimed(nowSql)}
     AND (
       SELECT p.sequence FROM outbox p
       WHERE p.form_id = o.form_id AND p.sequence < o.sequence AND p.accepted IS NULL AND p.not_before < 'infinity'
@@ -98,7 +105,7 @@ SELECT tenant_id AS "tenantId" FROM (
   SELECT tenant_id, count, sum(count) OVER (ORDER BY count, tenant_id) AS total FROM (
     SELECT o.tenant_id, count(*) FROM outbox o
     WHERE o.accepted IS NULL AND o.lane = ${escapeLiteral(service)} AND o.not_before <= ${nowSql} ${tenantsSql('NOT IN', held)}
-      AND (o.claimed_until IS NULL OR o.claimed_until <= ${nowSql})
+      AND ${isUnclaimed(nowSql)}
     GROUP BY o.tenant_id) counted) ranked
 WHERE total <= ${Math.trunc(limit)} OR total = count`;
 }

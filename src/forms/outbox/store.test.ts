@@ -49,6 +49,18 @@ describe('a claim', () => {
     expect(await claim(later(61_000))).toMatchObject([{ attempts: 2 }]);
   });
 
+  it('of a process whose clock was days ahead has no effect', async () => {
+    const [form, other] = [await database.addForm(), await database.addForm()];
+    await database.addRow(form, 'form-created', { at: now });
+    await database.addRow(other, 'subscribe', { at: now });
+    await claim(later(2 * 86_400_000));
+    await store.claimSubscribe(other, later(2 * 86_400_000), 30_000);
+    const { service, limit } = options;
+    expect(await store.fewest({ service, limit, now })).toHaveLength(1);
+    expect(await claim()).toMatchObject([{ formId: form, attempts: 2, claimedUntil: later(60_000) }]);
+    expect(await store.claimSubscribe(other, now, 30_000)).toMatchObject({ attempts: 2 });
+  });
+
   it('of the subscriber of a deleted form does not wait for files that cannot be removed', async () => {
     const form = await database.addForm();
     const files = await database.addRow(form, 'remove-files', { at: now });

@@ -18,6 +18,7 @@ import {
   endOf,
   type FewestOptions,
   fewestSql,
+  isUnclaimed,
   type Position,
 } from './claim-statements.ts';
 import { isEventKind, type OutboxKind } from './event-catalogue.ts';
@@ -76,7 +77,7 @@ export interface OutboxStoreOptions {
 const claimSubscribeSql = `
 WITH claimed AS (
   UPDATE outbox o SET claimed_until = $3, attempts = o.attempts + 1
-  WHERE o.form_id = $1 AND o.kind = 'subscribe' AND ${isOpen('o')} AND (o.claimed_until IS NULL OR o.claimed_until <= $2)
+  WHERE o.form_id = $1 AND o.kind = 'subscribe' AND ${isOpen('o')} AND ${isUnclaimed('$2')}
   RETURNING o.*
 )
 ${claimedSql}`;
