@@ -32,8 +32,9 @@ const claimSql = `
 UPDATE address_index SET key_id = $1, position = DEFAULT, complete = false, next_walk = DEFAULT
 WHERE key_id IS DISTINCT FROM $1`;
 
+// A walk that is due after $3 was scheduled by a pod whose clock was ahead, and begins now.
 const dueSql = `
-SELECT position FROM address_index WHERE key_id = $1 AND next_walk <= $2 FOR UPDATE SKIP LOCKED`;
+SELECT position FROM address_index WHERE key_id = $1 AND (next_walk <= $2 OR next_walk > $3) FOR UPDATE SKIP LOCKED`;
 
 // FOR KEY SHARE waits only for deletions, not for saves. It prevents the deletion of the selected forms until the
 // transaction has written their addresses.
@@ -88,7 +89,8 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
      */
     walk: ({ now, limit, interval, overlap }: WalkOptions): Promise<WalkBatch | undefined> =>
       withTransaction(pool, async (client) => {
-        const [due] = (await client.query<{ position: string }>(dueSql, [hashes.keyId, now])).rows;
+        const latest = new Date(now.getTime() + 2 * interval);
+        const [due] = (await client.query<{ position: string }>(dueSql, [hashes.keyId, now, latest])).rows;
         if (!due) return undefined;
         const { rows: forms } = await client.query<WalkedForm>(formsSql, [due.position, limit]);
         const added = await rehash(client, forms);

@@ -83,6 +83,14 @@ describe('the index of addresses', () => {
     expect(await indexed()).toBe(count);
   });
 
+  it('is walked again when due, even if the last walk ended on a pod whose clock was days ahead', async () => {
+    const store = storeOf();
+    await store.claim();
+    await walkToEnd(store, { ...walk, now: new Date(now.getTime() + 2 * 86_400_000) });
+    expect(await store.walk(walk)).toMatchObject({ isLast: true });
+    expect(await store.walk(walk)).toBeUndefined();
+  });
+
   it('is built again under another key: the pod that started last decides, and no hash of the former key is left', async () => {
     await storeOf().claim();
     await walkToEnd();

@@ -12,6 +12,7 @@ import { createStorageMetrics } from './storage-metrics.ts';
 import {
   createStorageStore,
   createWalk,
+  mostAhead,
   nearShare,
   type StorageStore,
   type TenantStorage,
@@ -95,6 +96,12 @@ export function startMeasurements(options: MeasurementOptions): { stop(): Promis
     return new Date(clock().getTime() - (hasWrittenMuch ? pace.often : seldom));
   }
 
+  function isDue(usage: Usage): boolean {
+    const { walkBegan, measured } = usage;
+    if (walkBegan || !measured || measured <= dueBefore(usage)) return true;
+    return measured.getTime() > clock().getTime() + mostAhead;
+  }
+
   /** Reads the measurements. Returns the tenants that have to be measured now. */
   async function readDue(): Promise<[string, Usage][]> {
     const due: [string, Usage][] = [];
@@ -105,7 +112,7 @@ export function startMeasurements(options: MeasurementOptions): { stop(): Promis
       if (!usage) continue;
       updateUsage(usage, read);
       logState(tenantId, usage);
-      if (usage.walkBegan || !usage.measured || usage.measured <= dueBefore(usage)) due.push([tenantId, usage]);
+      if (isDue(usage)) due.push([tenantId, usage]);
     }
     return due;
   }

@@ -114,6 +114,21 @@ describe('the measurements', () => {
     expect(await read('small')).toEqual({ tenantId: 'small', bytes, measured: at(10), walkBegan: null });
   });
 
+  it('that a pod with a wrong clock dated in the future are repeated', async () => {
+    const walkAt = (second: number) =>
+      walk({ tenantId: 'small', now: at(second), limit: 100, dueBefore: at(second - 10) });
+    expect(await walkAt(30 * 86_400)).toBe(true);
+    const { usages, usageOf } = createStorageLimit({ limit: 2 * mib, read: unread, onRefused: () => undefined });
+    usageOf('small');
+    const measurements = startMeasurements({
+      ...{ limit: 2 * mib, store, walk, usages, usageOf, clock: () => at(20), log: captureLog().log },
+      pace: { interval: 5 },
+    });
+    await expect.poll(async () => (await read('small'))?.measured).toEqual(at(20));
+    await measurements.stop();
+    expect(await walkAt(21)).toBe(false);
+  });
+
   it('of a walk that does not end count as soon as they exceed the last figure', async () => {
     await walk({ tenantId: 'large', now: at(0), limit: 2_000, dueBefore: at(-10) });
     const found = await read('large');

@@ -41,6 +41,12 @@ export const leftByOperation = 1_024;
 /** A tenant whose forms occupy this share of the limit is near it. */
 export const nearShare = 0.8;
 
+/**
+ * Milliseconds. A measurement that lies further ahead than this was made by a pod with a wrong clock, and is repeated.
+ * Otherwise, no pod would measure the tenant until that time.
+ */
+export const mostAhead = 3_600_000;
+
 const readSql = `
 SELECT tenant_id AS "tenantId", greatest(bytes, walk_bytes)::float8 AS bytes, measured, walk_began AS "walkBegan"
 FROM tenant_storage WHERE tenant_id = ANY ($1)`;
@@ -78,7 +84,8 @@ const leftBehindSql = Object.entries(leftBehind).map(sampledSql).join(' + ');
 const walkSql = `
 WITH due AS (
   SELECT tenant_id, walk_created, walk_id FROM tenant_storage
-  WHERE tenant_id = $1 AND (walk_began IS NOT NULL OR measured IS NULL OR measured <= $4)
+  WHERE tenant_id = $1 AND (walk_began IS NOT NULL OR measured IS NULL OR measured <= $4
+    OR measured > $2::timestamptz + interval '${mostAhead} milliseconds')
   FOR UPDATE SKIP LOCKED
 ), batch AS (
   SELECT form.* FROM due CROSS JOIN LATERAL (
