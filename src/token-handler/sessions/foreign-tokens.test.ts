@@ -67,6 +67,8 @@ describe('refreshed tokens are accepted', () => {
   it.each<[string, () => JWTPayload]>([
     ['an ID token without a nonce', () => ({})],
     ['the nonce of the sign-in', () => ({ nonce: 'the nonce' })],
+    ['a time that a fast clock takes for the past', () => ({ iat: second() - 900, exp: second() - 600 })],
+    ['a time that a slow clock takes for the future', () => ({ iat: second() + 600, nbf: second() + 600 })],
   ])('with %s', async (_, claims) => {
     expect(await refreshWith({ id_token: await idToken(claims()) })).not.toBe('refused');
   });
@@ -135,10 +137,9 @@ describe('refreshed tokens end the session', () => {
     ['for a further audience', () => ({ aud: [audience, 'another-client'] }), 'aud'],
     ['of another authorized party', () => ({ azp: 'another-client' }), 'azp'],
     ['without the authorized party of the sign-in', () => ({ azp: undefined as unknown as string }), 'azp'],
-    ['that is old', () => ({ iat: second() - 700 }), 'iat'],
-    ['of the future', () => ({ iat: second() + 400 }), 'iat'],
     ['without iat', () => ({ iat: undefined as unknown as number }), 'iat'],
-    ['that has expired', () => ({ exp: second() - 60 }), 'exp'],
+    ['without exp', () => ({ exp: undefined as unknown as number }), 'exp'],
+    ['of another person that has expired', () => ({ sub: 'somebody else', exp: second() - 60 }), 'sub'],
     ['with another nonce', () => ({ nonce: 'another' }), 'nonce'],
     ['with the hash of another access token', () => ({ at_hash: halfHash('another token') }), 'at_hash'],
   ])('with an ID token %s', async (_, claims, check) => {

@@ -62,12 +62,12 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
         configuration[oidc.customFetch] = exchange.fetch;
         const { issuer } = configuration.serverMetadata();
         const verify = verifier(client.realm);
-        const expected = { issuer, clientId: client.oidcClientId, now: clock(), original, verify };
+        const expected = { issuer, clientId: client.oidcClientId, original, verify };
         await preloadKeys(expected);
         const response: TokenResponse = await oidc.refreshTokenGrant(configuration, refreshToken);
         const idToken = exchange.idToken();
         if (idToken !== undefined) response.id_token = idToken;
-        const check = await findForeignToken(response, { ...expected, now: clock() });
+        const check = await findForeignToken(response, expected);
         outcome = check === undefined ? { kind: 'refreshed', response } : { kind: 'foreign', check };
       } catch (error) {
         outcome = failureOf(error, exchange.state(), clock);
