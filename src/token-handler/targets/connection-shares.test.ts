@@ -188,6 +188,41 @@ describe('the pool of an upstream', () => {
   });
 });
 
+describe('connections to many upstreams', () => {
+  const at = (nth: number) => `http://127.0.0.1:${1_000 + nth}`;
+
+  it('are kept for 500 of a tenant and for 1,000 in total; the one unused for longest is closed', async () => {
+    const { take } = start();
+    const leases: Lease[] = [];
+    const use = async (nth: number, tenant: string) => {
+      const lease = await take('ada', tenant, at(nth));
+      leases[nth] = lease;
+      lease.release();
+      vi.advanceTimersByTime(1);
+    };
+    const closed = () => leases.flatMap((lease, nth) => (isClosed(lease) ? [nth] : []));
+    for (let nth = 0; nth < 500; nth += 1) await use(nth, 'town');
+    await use(0, 'town');
+    expect(closed()).toEqual([]);
+    await use(500, 'town');
+    expect(closed()).toEqual([1]);
+    for (let nth = 501; nth < 1_001; nth += 1) await use(nth, nth % 2 ? 'village' : 'city');
+    expect(closed()).toEqual([1]);
+    await use(1_001, 'hamlet');
+    expect(closed()).toEqual([1, 2]);
+  });
+
+  it('are refused to a tenant that uses 500 upstreams, but not to others', async () => {
+    const { connections, hold, take, refusals } = start({ perUpstream: 256, personShare: 100 });
+    for (let nth = 0; nth < 500; nth += 1) await hold(1, 'ada', 'town', at(nth));
+    expect(() => take('ada', 'town', at(500))).toThrow(/too many upstreams/);
+    expect(() => connections.own(at(500), 'town')).toThrow(/too many upstreams/);
+    expect(refusals).toEqual(['process', 'process']);
+    await hold(1, 'ada', 'town', at(499));
+    await hold(1, 'ada', 'village', at(500));
+  });
+});
+
 describe('connections to an upstream that responds late', () => {
   it('are replaced for later requests once in 3 s, and end with the requests that use them', async () => {
     const { connections, take } = start();
@@ -232,6 +267,22 @@ it('all connections and the timer end with the process', async () => {
 });
 
 describe('an upstream', () => {
+  it('cannot keep an idle connection open for longer than about 10 s', { timeout: 30_000 }, async () => {
+    vi.useRealTimers();
+    const { take } = start();
+    const server = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const lease = await take('ada', 'town', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    lease.dispatcher.dispatch({ path: '/', method: 'GET' }, unconcerned);
+    const [socket] = await once(server, 'connection');
+    const closed = once(socket.on('error', nothing).resume(), 'close');
+    socket.write('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 0\r\n\r\n');
+    const began = performance.now();
+    await closed;
+    expect(performance.now() - began).toBeLessThan(15_000);
+  });
+
   it('is offered HTTP/1.1 only, because upgrades and trailers are proxied as HTTP/1.1', async () => {
     // Uses the real clock, because undici would otherwise keep a timer of the fake clock for later connections.
     vi.useRealTimers();

@@ -1,16 +1,18 @@
 // Manages connections to upstreams. Requests share a pool of connections for each upstream. Each stream has a separate
 // connection. Each person and each tenant may hold only a limited share of a pool. Requests beyond this share wait in a
-// limited queue. Requests to a full pool are refused immediately. Closes the connections of unused pools, and idle
-// connections that the network may have dropped. Never retries a request.
+// limited queue. Requests to a full pool are refused immediately. Limits the number of pools. Closes the connections of
+// unused pools, and idle connections that the network may have dropped. Never retries a request.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { HostLookups, lookupShares } from '../../service/http/host-lookups.ts';
-import { Problem } from '../../service/http/problem.ts';
+import type { Problem } from '../../service/http/problem.ts';
 import { type Claim, FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
 import { ReplaceablePool } from '../../service/replaceable-pool.ts';
 import {
   type ConnectionLimits,
   type ConnectionRefusal,
   queueOptions,
+  refusal,
+  surplusOf,
   waitingPerConnection,
 } from './connection-limits.ts';
 
@@ -57,36 +59,46 @@ const fullUpstreams = 16;
 /** Milliseconds without a request after which the connections to an upstream are closed. */
 const longestIdle = 60_000;
 
-const common = { headersTimeout: 0, pipelining: 1, allowH2: false } as const;
+const common = {
+  headersTimeout: 0,
+  pipelining: 1,
+  allowH2: false,
+  // Limits the time in milliseconds for which the header Keep-Alive of an upstream may keep an idle connection open.
+  keepAliveMaxTimeout: 10_000,
+} as const;
 
 /** Creates the connections. Tests replace `lookups`. */
 export function createConnections(limits: ConnectionLimits, lookups = upstreamLookups(limits)): Connections {
   const shared = new Map<string, SharedConnections>();
   const owned = new Set<Client>();
   const all = new FairQueue(queueOptions(limits, { times: fullUpstreams, waiting: 0 }));
+  const drop = (connections: SharedConnections) => {
+    shared.delete(connections.origin);
+    connections.close();
+  };
   const sweep = setInterval(() => {
     const now = performance.now();
-    for (const [origin, connections] of shared)
-      if (connections.isUnused(now)) {
-        shared.delete(origin);
-        connections.pool.close().catch(() => undefined);
-      }
+    for (const connections of shared.values())
+      if (!connections.isInUse && now - connections.lastUsed > longestIdle) drop(connections);
   }, longestIdle / 2);
   sweep.unref();
 
-  const at = (origin: string) => {
+  const at = (origin: string, tenant: string) => {
     let connections = shared.get(origin);
     if (!connections) {
-      connections = new SharedConnections(origin, limits, { all, lookups });
+      const surplus = surplusOf(shared.values(), tenant, limits);
+      if (surplus) drop(surplus);
+      connections = new SharedConnections({ origin, tenant, limits, all, lookups });
       shared.set(origin, connections);
     }
     return connections;
   };
 
   return {
-    share: (origin, claim, waiter) => at(origin).take(claim, waiter),
+    share: (origin, claim, waiter) => at(origin, claim.tenant).take(claim, waiter),
     own(origin, tenant) {
-      const dispatcher = new Client(origin, { ...common, connect: at(origin).connectFor(tenant), bodyTimeout: 0 });
+      const connect = at(origin, tenant).connectFor(tenant);
+      const dispatcher = new Client(origin, { ...common, connect, bodyTimeout: 0 });
       owned.add(dispatcher);
       return {
         dispatcher,
@@ -103,8 +115,7 @@ export function createConnections(limits: ConnectionLimits, lookups = upstreamLo
     },
     async close() {
       clearInterval(sweep);
-      const pools = [...shared.values()].map(({ pool }) => pool);
-      const ending = [...pools, ...owned].map((connections) => connections.destroy());
+      const ending = [...shared.values(), ...owned].map((connections) => connections.destroy());
       shared.clear();
       owned.clear();
       await Promise.all(ending);
@@ -112,36 +123,44 @@ export function createConnections(limits: ConnectionLimits, lookups = upstreamLo
   };
 }
 
-interface Common {
+interface SharedOptions {
+  origin: string;
+  tenant: string;
+  limits: ConnectionLimits;
   /** The slots for all upstreams together. */
   all: FairQueue;
   lookups: HostLookups;
 }
 
 class SharedConnections {
-  readonly pool: ReplaceablePool;
+  readonly origin: string;
   readonly queue: FairQueue;
+  /** The tenant of the latest request. The upstream's host is looked up for this tenant. */
+  tenant: string;
+  lastUsed = performance.now();
   readonly #connect: buildConnector.connector;
   readonly #limits: ConnectionLimits;
   readonly #all: FairQueue;
-  /** The tenant of the latest request. The upstream's host is looked up for this tenant. */
-  #tenant = '';
-  #lastUsed = performance.now();
+  /** Opened by the first request that gets a connection. */
+  #pool: ReplaceablePool | undefined;
 
-  constructor(origin: string, limits: ConnectionLimits, { all, lookups }: Common) {
-    const lookup = lookups.lookupFor(() => this.#tenant);
-    const connect = buildConnector({ timeout: connectTimeout, allowH2: false, lookup });
-    const options = { ...common, connect, connections: limits.perUpstream, bodyTimeout: longestPause };
-    this.pool = new ReplaceablePool(() => new Pool(origin, options));
-    this.#connect = connect;
+  constructor({ origin, tenant, limits, all, lookups }: SharedOptions) {
+    const lookup = lookups.lookupFor(() => this.tenant);
+    this.origin = origin;
+    this.tenant = tenant;
+    this.#connect = buildConnector({ timeout: connectTimeout, allowH2: false, lookup });
     this.#limits = limits;
     this.#all = all;
     this.queue = new FairQueue(queueOptions(limits, { times: 1, waiting: waitingPerConnection }));
   }
 
+  get isInUse(): boolean {
+    return this.queue.running + this.queue.waiting > 0;
+  }
+
   /** Returns the function that opens connections for a request of the tenant. */
   connectFor(tenant: string): buildConnector.connector {
-    this.#tenant = tenant;
+    this.tenant = tenant;
     return this.#connect;
   }
 
@@ -153,27 +172,35 @@ class SharedConnections {
     return this.#lease(claim, await this.queue.take(claim, waiter.beginWait()));
   }
 
+  /** Closes all connections, each after its response. */
+  close(): void {
+    this.#pool?.close().catch(() => undefined);
+  }
+
+  /** Closes all connections, and ends all requests. */
+  async destroy(): Promise<void> {
+    await this.#pool?.destroy();
+  }
+
   #lease(claim: Claim, slot: ReleaseSlot): Lease {
     const slotOfAll = this.#all.tryTake(claim);
     if (!slotOfAll) {
       slot();
       throw this.#refusal('process', 'This person, tenant or service has too many requests to upstreams.');
     }
-    this.#tenant = claim.tenant;
-    return new SharedLease(this, slot, slotOfAll);
+    this.tenant = claim.tenant;
+    this.#pool ??= this.#open();
+    return new SharedLease(this, this.#pool, slot, slotOfAll);
   }
 
-  noteUse(): void {
-    this.#lastUsed = performance.now();
+  #open(): ReplaceablePool {
+    const connections = this.#limits.perUpstream;
+    const options = { ...common, connect: this.#connect, connections, bodyTimeout: longestPause };
+    return new ReplaceablePool(() => new Pool(this.origin, options));
   }
 
   #refusal(reason: ConnectionRefusal, detail: string): Problem {
-    this.#limits.onRefused(reason);
-    return new Problem('busy', detail, { headers: { 'Retry-After': '1' } });
-  }
-
-  isUnused(now: number): boolean {
-    return this.queue.running + this.queue.waiting === 0 && now - this.#lastUsed > longestIdle;
+    return refusal(reason, detail, this.#limits);
   }
 }
 
@@ -185,26 +212,28 @@ function upstreamLookups({ onRefused }: ConnectionLimits): HostLookups {
 
 class SharedLease implements Lease {
   readonly #connections: SharedConnections;
+  readonly #pool: ReplaceablePool;
   readonly #slot: ReleaseSlot;
   readonly #slotOfAll: ReleaseSlot;
 
-  constructor(connections: SharedConnections, slot: ReleaseSlot, slotOfAll: ReleaseSlot) {
+  constructor(connections: SharedConnections, pool: ReplaceablePool, slot: ReleaseSlot, slotOfAll: ReleaseSlot) {
     this.#connections = connections;
+    this.#pool = pool;
     this.#slot = slot;
     this.#slotOfAll = slotOfAll;
   }
 
   get dispatcher(): Dispatcher {
-    return this.#connections.pool.current;
+    return this.#pool.current;
   }
 
   suspect(): void {
-    this.#connections.pool.replace();
+    this.#pool.replace();
   }
 
   release(): void {
     this.#slot();
     this.#slotOfAll();
-    this.#connections.noteUse();
+    this.#connections.lastUsed = performance.now();
   }
 }
