@@ -5,7 +5,7 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { Tenants } from '../../service/auth/identity.ts';
-import { readBodyBytes } from '../../service/http/body-bytes.ts';
+import { readBodyBytes, smallBody } from '../../service/http/body-bytes.ts';
 import { networkOf } from '../../service/http/client-address.ts';
 import { anonymous, type Guard, type PlainGuard, type Route, route } from '../../service/http/http-app.ts';
 import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
@@ -122,9 +122,6 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
   }
 }
 
-/** Largest body of a back-channel logout request, in bytes. */
-const longestForm = 65_536;
-
 export function backchannelRoute(options: LogoutOptions): Route {
   return route({
     method: 'post',
@@ -200,7 +197,8 @@ function logoutTokenOf({ locals }: Response): LogoutToken {
 async function readLogoutToken(request: Request): Promise<string> {
   if (!/^application\/x-www-form-urlencoded *(?:;|$)/i.test(request.headers['content-type'] ?? ''))
     throw new LogoutRefusal('the body is not a form');
-  const form = new URLSearchParams((await readBodyBytes(request, longestForm)).toString('utf8'));
+  // A logout token has 1 to 2 KiB. The limit is low, because anybody may send a body, which needs no slot.
+  const form = new URLSearchParams((await readBodyBytes(request, smallBody)).toString('utf8'));
   const [token, second] = form.getAll('logout_token');
   if (token === undefined || second !== undefined)
     throw new LogoutRefusal('the form must have exactly one logout_token');
