@@ -73,6 +73,19 @@ it('each operation with a rate limit lists 429', () => {
   expect(found.map((one) => [one?.operationId, one && 429 in one.responses])).toEqual(limited.map((id) => [id, true]));
 });
 
+it('lists the failures of operations that reject embedded content, or read the body themselves', () => {
+  const operations = documents.flatMap((one) => one.operations);
+  const statusesOf = (id: string) =>
+    Object.keys(operations.find(({ operationId }) => operationId === id)?.responses ?? {});
+  for (const id of ['signIn', 'receiveSignIn', 'signOut', 'listSessions']) expect(statusesOf(id), id).toContain('403');
+  for (const id of ['backchannelLogout', 'createApplyApiTenantFormFile'])
+    expect(statusesOf(id), id).toEqual(expect.arrayContaining(['408', '413', '415']));
+  const refusal = operations.find(({ operationId }) => operationId === 'backchannelLogout')?.responses[400];
+  expect(refusal).toMatchObject({
+    content: { 'application/json': { schema: { required: ['error', 'error_description'] } } },
+  });
+});
+
 /** Returns the request headers of the operations that `isChosen` accepts. Required ones end with `!`. */
 function headersOf(isChosen: (operation: Operation) => boolean): Record<string, string[]> {
   const chosen = documents.flatMap(({ operations }) => operations.filter(isChosen));

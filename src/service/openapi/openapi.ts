@@ -1,10 +1,11 @@
 // Generates the OpenAPI 3.1 document from the route table and its schemas, and serves it as JSON and as a page.
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
-import { anonymous, type Credential, type ResponseDescription, type Route, route } from '../http/http-app.ts';
+import { anonymous, type ResponseDescription, type Route, route } from '../http/http-app.ts';
 import { sendShared } from '../http/request-context.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
 import { headerParameters } from './header-parameters.ts';
+import { bodyTypeOf, credentialsOf, impliedResponses } from './implied-responses.ts';
 import { operationIdOf } from './operation-id.ts';
 import { problemMembers } from './problem-members.ts';
 import { problemTypeRoute } from './problem-page.ts';
@@ -94,49 +95,6 @@ function operation(route: Route, method: string): ZodOpenApiOperationObject {
   };
 }
 
-const bodyTypeOf = ({ bodyType = 'application/json' }: Route) => bodyType;
-
-/**
- * Returns the responses that follow from a route's guards and inputs. Responses that the route declares take
- * precedence.
- */
-function impliedResponses(route: Route): Record<number, ResponseDescription> {
-  const { handle, params, query, body } = route;
-  if (!handle) return {};
-  const credentials = credentialsOf(route);
-  return {
-    // An unexpected failure is declared as 500, because generated clients treat `default` as a kind of success.
-    500: { description: 'An unexpected failure' },
-    ...((params ?? query ?? body) && {
-      400: { description: 'The request is invalid: `errors` lists the invalid fields' },
-    }),
-    ...(credentials.length > 0 &&
-      !credentials.includes('none') && {
-        401: {
-          description: 'The caller is not authenticated',
-          ...(credentials.includes('bearer') && {
-            headers: { 'WWW-Authenticate': 'Why the bearer token was rejected' },
-          }),
-        },
-      }),
-    ...(credentials.includes('bearer') && {
-      502: { description: 'A service that this one depends on failed' },
-      503: {
-        description: 'The service, or a store that it needs, is busy or unavailable',
-        headers: { 'Retry-After': 'Seconds' },
-      },
-      504: { description: 'A service that this one depends on did not respond in time' },
-    }),
-    ...(route.guards.some(({ name }) => /\b\w*Limit\(/.test(name)) && {
-      429: { description: 'Too many requests', headers: { 'Retry-After': 'Seconds' } },
-    }),
-    ...(body && {
-      413: { description: 'The body is too large' },
-      415: { description: `The body is not \`${bodyTypeOf(route)}\`` },
-    }),
-  };
-}
-
 const schemes = {
   bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
   session: { type: 'apiKey', in: 'cookie', name: 'session', description: 'The session cookie that sign-in sets' },
@@ -147,10 +105,6 @@ const schemes = {
     description: 'The cookie of a form that this browser created, or for which it entered a code; `__Host-…` by https',
   },
 } as const;
-
-function credentialsOf({ guards }: Route): readonly Credential[] {
-  return [...new Set(guards.flatMap(({ admits = [] }) => admits))];
-}
 
 function usedSchemes(routes: Route[]): Partial<typeof schemes> {
   const used = new Set(routes.flatMap(credentialsOf));
@@ -178,7 +132,7 @@ function isObject(schema: z.ZodType | undefined): schema is z.ZodObject {
 function response(status: number, described: ResponseDescription) {
   const { textType } = described;
   const schema = described.schema ?? (status >= 400 && !textType ? problemSchema : undefined);
-  const type = status >= 400 ? 'application/problem+json' : 'application/json';
+  const type = schema === problemSchema ? 'application/problem+json' : 'application/json';
   const headers = Object.entries(described.headers ?? {}).map(([name, description]) => [
     name,
     z.string().meta({ description }),

@@ -13,7 +13,7 @@ import type { Logger } from '../../service/operations/log.ts';
 import { dropAudit, noteAudit } from '../../service/operations/request-audit.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
-import { pageLanguage } from '../pages/failure-pages.ts';
+import { failuresAsPages, pageLanguage } from '../pages/failure-pages.ts';
 import { clearCsrfCookie } from '../sessions/cookies.ts';
 import { notPrefetched } from '../sessions/guards.ts';
 import type { FoundSession } from '../sessions/session.ts';
@@ -65,6 +65,7 @@ export function logoutRoute(options: LogoutOptions): Route {
     operationId: 'signOut',
     getHasEffects: true,
     summary: "Ends the session, and the identity provider's if the client asks for it",
+    description: failuresAsPages,
     guards: [anonymous, notPrefetched, notEmbedded, signOutLimit, browserSession],
     params: clientParams,
     query: logoutQuery,
@@ -122,6 +123,9 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
   }
 }
 
+/** The body that OpenID Connect Back-Channel Logout 1.0, section 2.8, defines. */
+const refusal = z.object({ error: z.literal('invalid_request'), error_description: z.string() });
+
 export function backchannelRoute(options: LogoutOptions): Route {
   return route({
     method: 'post',
@@ -135,7 +139,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
     streamedBody: z.object({ logout_token: z.string() }),
     responses: {
       200: { description: 'The sessions have ended, or there were none' },
-      400: { description: 'The logout token is invalid' },
+      400: { description: 'The logout token is invalid', schema: refusal },
       429: { description: 'Too many logout tokens from this address: invalid ones, or valid ones of the tenant' },
       503: { description: 'The session store, the database or the keys of the identity provider are unavailable' },
     },
@@ -152,7 +156,6 @@ export function backchannelRoute(options: LogoutOptions): Route {
       } catch (error) {
         if (!(error instanceof LogoutRefusal)) throw error;
         options.log.warn({ client: clientId, err: error }, 'logout token refused');
-        // Back-Channel Logout 1.0, section 2.8, defines this body.
         response.status(400).json({ error: 'invalid_request', error_description: 'The logout token is invalid.' });
       }
     },

@@ -26,6 +26,9 @@ export const pageLanguage = {
   'Accept-Language': 'If the request fails and `Accept` prefers `text/html`: the language of the page, en or fr',
 };
 
+/** API documentation of the routes whose failures may be pages. */
+export const failuresAsPages = 'If the request fails and `Accept` prefers `text/html`, the response is a page.';
+
 /** Stores checked facts about a sign-in, so that a failure page can name the client and link to a new sign-in. */
 export function noteSignIn({ locals }: Response, facts: SignInFacts): void {
   locals.signInFacts = { ...locals.signInFacts, ...facts };

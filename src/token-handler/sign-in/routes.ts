@@ -11,7 +11,7 @@ import type { Client } from '../clients/client.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderLogouts } from '../logout/provider-logouts.ts';
-import { noteSignIn, pageLanguage } from '../pages/failure-pages.ts';
+import { failuresAsPages, noteSignIn, pageLanguage } from '../pages/failure-pages.ts';
 import { findTenant, notPrefetched, type TenantLookup, tenantHeader } from '../sessions/guards.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { AttemptCookies } from './attempt-cookies.ts';
@@ -54,8 +54,7 @@ export function authRoute(options: SignInOptions): Route {
     operationId: 'signIn',
     getHasEffects: true,
     summary: 'Starts a sign-in at the identity provider',
-    description:
-      'Sets a cookie for this attempt, for an hour. The person has ten minutes; after that, the sign-in starts again once. A browser may have 20 attempts at a time.',
+    description: `Sets a cookie for this attempt, for an hour. The person has ten minutes; after that, the sign-in starts again once. A browser may have 20 attempts at a time. ${failuresAsPages}`,
     guards: [anonymous, notPrefetched, notEmbedded, signInLimit, cookieScheme],
     params: clientParams,
     query: authQuery,
@@ -126,8 +125,7 @@ export function callbackRoute(options: SignInOptions): Route {
     operationId: 'receiveSignIn',
     getHasEffects: true,
     summary: 'Receives the response of the identity provider and opens the session',
-    description:
-      'Lands at `returnTo`, the successRedirectUrl of the client or the root of the site. If the person cancels, it lands at the failureRedirectUrl or the root, with `error=access_denied` in the query. After `prompt=none` it lands at `returnTo`, the failureRedirectUrl or the root, with `error=login_required`, `interaction_required`, `consent_required` or `account_selection_required`.',
+    description: `Lands at \`returnTo\`, the successRedirectUrl of the client or the root of the site. If the person cancels, it lands at the failureRedirectUrl or the root, with \`error=access_denied\` in the query. After \`prompt=none\` it lands at \`returnTo\`, the failureRedirectUrl or the root, with \`error=login_required\`, \`interaction_required\`, \`consent_required\` or \`account_selection_required\`. ${failuresAsPages}`,
     guards: [anonymous, notPrefetched, notEmbedded, signInLimit, browserSession],
     params: clientParams,
     query: callbackQuery,
