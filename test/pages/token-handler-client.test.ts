@@ -83,6 +83,24 @@ describe('sign-in', () => {
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
   });
 
+  it('does not give what one person typed to another of the same name', async () => {
+    const { context, open } = await frontend.newProfile();
+    await context.route('**/sessions', async (route) => {
+      const response = await route.fetch();
+      const list = response.ok() ? await response.json() : [];
+      const json = list.map((session: object) => ({ ...session, name: 'Anna Meier', email: null }));
+      await route.fulfill({ response, ...(response.ok() && { json }) });
+    });
+    const page = await open();
+    await signIn(page);
+    await page.fill('#typed', 'secret of Alice');
+    await signIn(page, 'admin', { prompt: 'login' });
+    expect(await page.inputValue('#typed')).toBe('');
+    await page.fill('#typed', 'text of the administrator');
+    await signIn(page, 'admin', { prompt: 'login' });
+    expect(await page.inputValue('#typed')).toBe('text of the administrator');
+  });
+
   it('without a page succeeds if the identity provider knows the person, and otherwise says why', async () => {
     const { context, open } = await frontend.newProfile();
     const page = await open('/app?x=1');

@@ -8,6 +8,8 @@ export interface Session {
   clientId: string;
   /** Null if the tenant service does not respond. */
   tenant: { name: string; realm: string } | null;
+  /** The same in all sessions of the person, and different for each person. Missing if the token handler is older. */
+  person?: string;
   name: string;
   email: string | null;
   roles: string[];

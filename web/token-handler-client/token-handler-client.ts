@@ -199,7 +199,7 @@ export class TokenHandlerClient {
     this.#offset = offset;
     this.#learnt = Date.now();
     this.#changes += 1;
-    if (session) this.#person = `${session.tenantId} ${session.email ?? session.name}`;
+    if (session) this.#person = session.person ?? `${session.tenantId} ${session.email ?? session.name}`;
     if (session && session.id !== before?.id) this.#emit({ type: 'signed-in', session });
     if (!session && before !== null) this.#emit({ type: before ? type : 'signed-out' });
     this.#schedule();

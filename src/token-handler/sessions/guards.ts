@@ -19,11 +19,6 @@ declare global {
   }
 }
 
-export interface SessionGuards {
-  liveSession: PlainGuard;
-  sessionTenant: PlainGuard;
-}
-
 export type TenantLookup = Pick<Tenants, 'byId' | 'byName'>;
 
 /**

@@ -37,6 +37,7 @@ describe('a person who lists sessions', () => {
         ...{ ...common, tenant: { name: 'Demo', realm: 'demo' }, id: own.session.handle, email: 'ana@example.org' },
         ...{ authenticatedBy: 'eid', core: true, created: iso(begun), expiry: iso(begun + hour / 2) },
         ...{ idleExpiry: iso(begun + hour), absoluteExpiry: iso(begun + 12 * hour) },
+        person: expect.stringMatching(/^[\w-]{43}$/),
         logoutUrl: 'https://app.example.org/token-handler/clients/web/logout',
       },
       {
@@ -46,6 +47,18 @@ describe('a person who lists sessions', () => {
       },
     ]);
     expect(listSessionsRoute(routes.options).responses[200]?.schema?.parse(body)).toEqual(body);
+  });
+
+  it('has the same id in all own sessions, and another one than other people and people of other tenants', async () => {
+    const { world } = routes;
+    const user = { id: 'ana', name: 'Ana', roles: [] };
+    const idIn = async (session: Partial<Session>) => {
+      const { body } = await routes.list(await world.open({ session: { user, ...session } }));
+      return (body as { person: string }[])[0]?.person;
+    };
+    const ids = [await idIn({}), await idIn({ clientId: 'other' }), await idIn({ user: { ...user, id: 'ben' } })];
+    expect(ids[1]).toBe(ids[0]);
+    expect(new Set([...ids, await idIn({ tenantId: `${tenantId}0` })]).size).toBe(3);
   });
 
   it('gets the session of the cookie first, and then the others, latest first', async () => {

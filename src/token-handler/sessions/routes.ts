@@ -1,7 +1,8 @@
 // Routes that list and end sessions. People have access to their own sessions, and administrators to all sessions of
 // their tenant. Responses contain neither tokens nor cookie values.
+import { hash } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { type Guard, type PlainGuard, type Route, route } from '../../service/http/http-app.ts';
@@ -12,65 +13,16 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import { within } from '../../service/time-limit.ts';
 import { logoutUrl } from '../clients/client-path.ts';
 import { clearCsrfCookie, clearSessionCookie, issueCsrfCookie } from './cookies.ts';
-import { csrf, type SessionGuards, sessionOf } from './guards.ts';
+import { csrf, sessionOf } from './guards.ts';
 import { createListQueue } from './list-queue.ts';
-import type { FoundSession } from './session.ts';
+import { deletion, sessionList, sessionListQuery, sessionParams, sessionQuery } from './schema.ts';
+import type { FoundSession, Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
-
-const time = z.iso.datetime();
-
-const sessionList = z.array(
-  z.object({
-    tenantId: z.string(),
-    tenant: z
-      .object({ name: z.string(), realm: z.string() })
-      .nullable()
-      .optional()
-      .describe('The tenant of the cookie’s session; null while the tenant service cannot be reached'),
-    clientId: z.string(),
-    id: z.string().describe('Public handle of the session; not the id in the cookie'),
-    name: z.string(),
-    email: z.string().nullable(),
-    roles: z.array(z.string()),
-    expiry: time.describe(
-      'When the session ends if no further request comes: idleExpiry, absoluteExpiry or the end of the refresh token, whichever is first',
-    ),
-    idleExpiry: time.describe('Each request to a target postpones this time; reading this list does not'),
-    absoluteExpiry: time.describe('The session ends then at the latest, regardless of requests'),
-    authenticatedBy: z.string().nullable(),
-    created: time,
-    core: z.boolean().describe('Whether the client is a core client'),
-    logoutUrl: z
-      .string()
-      .nullable()
-      .describe('URL that the browser opens to log out. Null for a session other than that of the cookie'),
-  }),
-);
-
-const sessionListQuery = z.strictObject({
-  top: z.coerce.number().int().min(1).max(100).default(100).describe('For administrators: sessions in a page'),
-  after: z
-    .string()
-    .max(100)
-    .optional()
-    .describe(
-      'For administrators: id of the last session of the page before, which may have ended within the last hour',
-    ),
-  tenantId: z.string().optional().describe('For administrators of core: the tenant'),
-});
 
 const unknownPosition =
   'must be the id of a session of the tenant that is open, or ended within the last hour. Read the list from its beginning';
 
-const sessionParams = z.strictObject({
-  sessionId: z.string().regex(/^[\w-]{1,100}$/, 'must be the id of a session'),
-});
-
-const sessionQuery = z.strictObject({ tenantId: z.string().optional() });
-
-const deletion = z.object({ deleted: z.boolean() });
-
-export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'> {
+export interface SessionRouteOptions {
   /** Rejects requests for content that pages of other sites embed. */
   notEmbedded: PlainGuard;
   /** Limits the requests of one address to list and end sessions. */
@@ -78,6 +30,7 @@ export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'
   /** Limits the requests of one person, regardless of the session or token. */
   personLimit: LocalRateLimiter;
   seenSession: PlainGuard;
+  sessionTenant: PlainGuard;
   /** Guard that requires a bearer token whose audience is the token handler. */
   bearer: Guard;
   tenant: Guard;
@@ -177,10 +130,14 @@ async function listOfPerson({ tenants, sessions }: SessionRouteOptions, request:
   const others = all.filter((one) => one.session.handle !== session.handle);
   const first = {
     ...{ ...present(own, sessions), tenant: await shownTenant(tenants, session.tenantId) },
+    person: personId(session),
     logoutUrl: logoutUrl(session),
   };
   return [first, ...others.map((one) => present(one, sessions))];
 }
+
+/** Returns the id with which frontends tell people apart. A subject is unique only within its tenant. */
+const personId = ({ tenantId, user }: Session) => hash('sha256', `${tenantId}\0${user.id}`, 'base64url');
 
 export function deleteSessionRoute(options: SessionRouteOptions): Route {
   const { sessions, logouts } = options;

@@ -79,6 +79,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
       tenant: { name: 'Demo', realm: 'demo' },
       clientId: 'web',
       id: signedIn.handle,
+      person: expect.any(String),
       name: 'Alice Applicant',
       email: 'alice@example.com',
       roles: expect.arrayContaining(['applicant']),
