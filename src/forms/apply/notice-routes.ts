@@ -7,6 +7,7 @@ import { anonymous, type ResponseDescription, type Route, route } from '../../se
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { Language } from '../forms/form.ts';
 import type { LinkPurpose } from '../notices/links.ts';
+import { earliestTimeZone } from '../notices/text-parts.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { type FormOfTenant, sendCode, useCode } from './code-routes.ts';
 import {
@@ -221,8 +222,7 @@ function sendCodePage(
   sendNoticePage(response, language, (shown) => codePage(shown, { codeLifetime, problem }));
 }
 
-/** Returns the day in the time zone in which it is earliest, so that the draft is locked on no earlier day anywhere. */
 function dayOf(moment: string, language: Language): string {
   const locale = language === 'fr' ? 'fr-CA' : 'en-CA';
-  return new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'Etc/GMT+12' }).format(new Date(moment));
+  return new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: earliestTimeZone }).format(new Date(moment));
 }

@@ -154,6 +154,17 @@ describe.each(languages)('notices in %s', (title, type, language) => {
     expect(notice('form-expiring', 'sms').text).toMatch(lock);
   });
 
+  it('name the earliest day of a deadline that is on different days in different time zones', () => {
+    const facts = { lockOn: '2026-08-24T11:59:00.000Z', deleteOn: '2026-09-05T02:00:00.000Z' };
+    const lock = isFrench ? /23 août 2026/ : /August 23, 2026/;
+    const day = isFrench ? /4 septembre 2026/ : /September 4, 2026/;
+    for (const channel of ['email', 'sms'] as const) {
+      expect(notice('form-expiring', channel, { facts }).text).toMatch(lock);
+      expect(notice('form-locked', channel, { facts }).text).toMatch(day);
+    }
+    expect(notice('form-expiring', 'email', { facts }).text).toMatch(day);
+  });
+
   it('contain a link to the form only while it is a draft, because applicants cannot open it otherwise', () => {
     for (const kind of ['form-created', 'form-expiring', 'form-unlocked', 'form-to-draft'] as const) {
       expect(notice(kind, 'email').text).toContain(link);

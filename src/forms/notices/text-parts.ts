@@ -32,3 +32,7 @@ export const onDate = (path: string, before: string, options: string) =>
   `{{#if ${path}}} ${before} {{formatDate ${path} ${options}}}{{/if}}`;
 export const englishDate = 'timeStyle="none" format="DDD"';
 export const frenchDate = 'locale="fr-CA" timeStyle="none" format="yyyy-MM-dd"';
+
+/** The time zone in which a deadline falls on the earliest day, so that no applicant reads a day that is too late. */
+export const earliestTimeZone = 'Etc/GMT+12';
+export const deadline = `timeZone="${earliestTimeZone}"`;

@@ -1,5 +1,6 @@
 // The texts of the notices in English.
 import {
+  deadline,
   englishDate,
   link,
   type NoticeName,
@@ -13,7 +14,7 @@ import {
 
 const form = name('event.payload.form.definition', 'application');
 const deletedForm = `${name('event.payload.definition', 'application')}{{#if event.payload.wasDraft}} draft{{/if}}`;
-const on = (member: string) => onDate(`event.payload.${member}`, 'on', englishDate);
+const on = (member: string) => onDate(`event.payload.${member}`, 'on', `${englishDate} ${deadline}`);
 
 export const english: Record<NoticeName, NoticeText> = {
   created: {

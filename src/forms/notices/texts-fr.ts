@@ -1,5 +1,6 @@
 // The texts of the notices in French.
 import {
+  deadline,
   frenchDate,
   link,
   type NoticeName,
@@ -14,7 +15,7 @@ import {
 const form = `« ${name('event.payload.form.definition', 'demande')} »`;
 const kind = '{{#if event.payload.wasDraft}}brouillon{{else}}formulaire{{/if}}';
 const deletedForm = `${kind} « ${name('event.payload.definition', 'demande')} »`;
-const on = (member: string) => onDate(`event.payload.${member}`, 'le', frenchDate);
+const on = (member: string) => onDate(`event.payload.${member}`, 'le', `${frenchDate} ${deadline}`);
 
 export const french: Record<NoticeName, NoticeText> = {
   created: {
