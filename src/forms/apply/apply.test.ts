@@ -340,6 +340,19 @@ describe('a page of another origin', () => {
   });
 });
 
+it('a proxy that makes ETags weak prevents neither a save nor the submission', async () => {
+  const page = browser();
+  const { id, etag, email } = await page.start();
+  const saved = await page.save(id, { name: 'Ana' }, `W/${etag}`);
+  await page.enter(id, await apply.code(page, id, email));
+  const { headers } = await data(page, id);
+  expect([headers.get('etag'), headers.get('cache-control')]).toEqual([saved, 'no-store, no-transform']);
+  const submit = (tag: string) =>
+    page.ask('POST', `/forms/${id}/submission`, { headers: { 'if-match': tag, 'idempotency-key': randomUUID() } });
+  expect((await submit(`W/${etag}`)).status).toBe(412);
+  expect((await submit(`W/${saved}`)).status).toBe(200);
+});
+
 describe('a save whose response was lost', () => {
   it('gets its response when it is repeated with the same Save-Id, and another save gets 412', async () => {
     const page = browser();

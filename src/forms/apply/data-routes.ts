@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
-import { entityTag } from '../forms/form.ts';
+import { entityTag, untransformed } from '../forms/form.ts';
 import { formDataResponse } from '../forms/responses.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { hideForeignForm } from './form-routes.ts';
@@ -32,7 +32,7 @@ export function openedDataRoute({ guards, api, cookies }: ApplyRoutesOptions): R
         .call({ ...call, tenantId: tenantOf(response).id })
         .catch(sessionEnded)
         .catch(hideForeignForm);
-      if (apiResponse.etag) response.setHeader('ETag', apiResponse.etag);
+      sendTag(response, apiResponse.etag);
       response.type('application/json').send(apiResponse.text);
     },
   });
@@ -105,13 +105,17 @@ async function save(
       return done ?? hideForeignForm(error);
     },
   );
-  if (tag) response.setHeader('ETag', tag);
+  sendTag(response, tag);
   response.json({ saved: clock().toISOString() });
+}
+
+function sendTag(response: Response, tag: string | undefined): void {
+  if (tag) response.set({ ETag: tag, 'Cache-Control': untransformed });
 }
 
 function requiredTag(request: Request): string {
   const given = request.get('if-match')?.trim() ?? '';
-  if (/^"\d{1,18}"$/.test(given)) return given;
+  if (/^(?:W\/)?"\d{1,18}"$/.test(given)) return given;
   throw invalidRequest([{ pointer: '/headers/if-match', detail: 'must be the ETag of the form data' }]);
 }
 

@@ -17,7 +17,7 @@ import {
 } from './access.ts';
 import { describeAction } from './catalogue.ts';
 import type { FormDataText, Save } from './data-store.ts';
-import { entityTag } from './form.ts';
+import { entityTag, untransformed } from './form.ts';
 import { intakeRole, statusesOf } from './policy.ts';
 import { formDataResponse, formFailures, savedDataResponse } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
@@ -198,6 +198,7 @@ async function findProblems(
 function sendFormData(response: Response, { body, revision }: FormDataText, findings?: Findings): void {
   const text = findings ? `${body.slice(0, -1)}${problemMembers(findings)}}` : body;
   response.setHeader('ETag', entityTag(revision));
+  response.setHeader('Cache-Control', untransformed);
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
   response.setHeader('Content-Length', Buffer.byteLength(text));
   response.end(text);

@@ -174,15 +174,24 @@ export function entityTag(revision: string): string {
 }
 
 /**
+ * The Cache-Control of responses with the ETag of form data. It asks proxies not to compress them (RFC 9111 section
+ * 5.2.2.6), because a proxy that does so weakens or removes the ETag.
+ */
+export const untransformed = 'no-store, no-transform';
+
+/**
  * Returns the revisions that an If-Match header allows: undefined for any revision (no header, or `*`), null for an
- * invalid header. Weak tags and tags of other services match no revision (RFC 9110 section 13.1.1).
+ * invalid header. Tags of other services match no revision.
+ *
+ * RFC 9110 section 13.1.1 requires that a weak tag matches nothing, so that no change of the resource is overlooked.
+ * Here, `W/"3"` matches revision 3 all the same. The form service sends only strong tags, and every save has its own
+ * number. Some proxies, such as nginx, ignore `no-transform` and make the tag weak when they compress the response.
+ * Otherwise, no save behind such a proxy could succeed.
  */
 export function parseIfMatch(header: string | undefined): string[] | undefined | null {
   const text = header?.trim();
   if (text === undefined || text === '*') return undefined;
   if (!/^(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*$/.test(text)) return null;
   // A tag with leading zeros is another tag, although Postgres would read it as the same number.
-  return [...text.matchAll(/(W\/)?"([1-9]\d{0,17})"/g)].flatMap(([, weak, revision]) =>
-    weak || !revision ? [] : [revision],
-  );
+  return [...text.matchAll(/"([1-9]\d{0,17})"/g)].map(([, revision = '']) => revision);
 }
