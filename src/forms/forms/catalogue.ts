@@ -152,12 +152,13 @@ export const operations = {
     recorded: 'to-draft',
   },
   hold: {
-    description: 'Puts the form on hold: it is neither locked nor deleted.',
+    description:
+      'Puts the form on hold: it is neither locked nor deleted. A second hold without a reason keeps the reason of the first.',
     roles: { admin: anyStatus },
     recorded: 'held',
   },
   release: {
-    description: 'Ends the hold and restarts the period of the status.',
+    description: 'Ends the hold and restarts the period of the status. Changes nothing if the form is not on hold.',
     roles: { admin: anyStatus },
     recorded: 'released',
   },

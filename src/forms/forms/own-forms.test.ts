@@ -197,6 +197,16 @@ describe('a hold', () => {
     expect((await operate({ operation: 'release' })).body).toMatchObject({ held: false, hold: null });
   });
 
+  it('that is repeated without a reason keeps its reason and its author; a new reason replaces both', async () => {
+    await operate({ operation: 'hold', reason: 'Appeal 12/2026' });
+    await forms.pool.query(`UPDATE forms SET held_by = '{"id": "first", "name": "First"}' WHERE id = $1`, [ids.third]);
+    const by = { id: 'first', name: 'First' };
+    expect((await operate({ operation: 'hold' })).body).toMatchObject({ hold: { reason: 'Appeal 12/2026', by } });
+    const { body } = await operate({ operation: 'hold', reason: 'Audit' });
+    expect(body).toMatchObject({ hold: { reason: 'Audit', by: { id: expect.not.stringMatching('first') } } });
+    expect((await operate({ operation: 'release' })).body).toMatchObject({ held: false, hold: null });
+  });
+
   it('needs no reason, and other operations take none', async () => {
     expect((await operate({ operation: 'hold' })).body).toMatchObject({ hold: { reason: null } });
     const rejected = await operate({ operation: 'release', reason: 'done' });

@@ -108,16 +108,14 @@ const restartSql = (status: ExpiringStatus) => {
   return `${since} = CASE WHEN held AND NOT $4 AND status = '${status}' THEN $3 ELSE ${since} END`;
 };
 
-// A release is recorded only if the form is held.
-const heldHistory = `history = CASE WHEN held OR $4 THEN ${appendSql({
-  event: `CASE WHEN $4 THEN '${operations.hold.recorded}' ELSE '${operations.release.recorded}' END`,
-  time: '$3',
-  role: '$7',
-  account: '$8',
-})} ELSE history END`;
+const heldEvent = `CASE WHEN $4 THEN '${operations.hold.recorded}' ELSE '${operations.release.recorded}' END`;
 
+// A release is recorded only if the form is held. A second hold without a reason keeps the first reason and its author.
 const holdSql = `
-UPDATE forms SET ${['held = $4', 'hold_reason = $5', 'held_by = $6', heldHistory, ...expiringStatuses.map(restartSql)].join(', ')}
+UPDATE forms SET held = $4, hold_reason = CASE WHEN $4 THEN coalesce($5, hold_reason) END,
+  held_by = CASE WHEN $4 AND $5::text IS NULL THEN coalesce(held_by, $6) ELSE $6 END,
+  history = CASE WHEN held OR $4 THEN ${appendSql({ event: heldEvent, time: '$3', role: '$7', account: '$8' })} ELSE history END,
+  ${expiringStatuses.map(restartSql).join(', ')}
 WHERE id = $1 AND tenant_id = $2
 RETURNING ${formColumns}`;
 
