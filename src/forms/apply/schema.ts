@@ -1,6 +1,7 @@
 // The schemas of the intake application's requests and responses.
 import { z } from 'zod';
 import { anyObject } from '../../service/http/any-object.ts';
+import { normalCode } from '../codes/code.ts';
 import { languages } from '../forms/form.ts';
 
 export const base = '/apply/api/tenants/:tenant';
@@ -46,8 +47,7 @@ export const codeBody = z
       .max(64)
       // Zod leaves the examples of a schema out of the document if one of its members is transformed.
       .meta({ examples: ['K2TPX4'] })
-      // Phones and mail programs change hyphens into dashes, and add invisible characters to copied text.
-      .transform((text) => text.replaceAll(/[\s\p{Pd}\p{Cf}]/gu, '').toUpperCase()),
+      .transform(normalCode),
   })
   .refine(({ code }) => code !== '', { path: ['code'], message: 'is required' });
 

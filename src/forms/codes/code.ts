@@ -56,6 +56,14 @@ export function createCodeHashes(secret: string) {
 }
 
 /**
+ * Returns a code as it was sent to the applicant: in upper case, without white space, hyphens and invisible characters.
+ * Phones and mail programs change hyphens into dashes, and add invisible characters to copied text.
+ */
+export function normalCode(text: string): string {
+  return text.replaceAll(/[\s\p{Pd}\p{Cf}]/gu, '').toUpperCase();
+}
+
+/**
  * Returns the advisory lock keys of the form and of the address in a fixed order, so that concurrent requests do not
  * deadlock.
  */

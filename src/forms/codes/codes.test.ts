@@ -40,6 +40,18 @@ it('a code in the query counts also if the header for codes is empty', async () 
   expect((await forms.ask('GET', `/${id}/data?code=${code}`, { as: 'intake', headers })).status).toBe(200);
 });
 
+it.each([
+  ['in lower case', (code: string) => code.toLowerCase()],
+  ['with a space and a hyphen', (code: string) => ` ${code.slice(0, 2)} ${code.slice(2, 4)}-${code.slice(4)}`],
+])('a code %s works, and its read session too, because people and their devices write codes so', async (_, write) => {
+  const id = await forms.draft();
+  const code = await forms.code(id);
+  expect((await read(id, write(code))).status).toBe(200);
+  expect((await read(id, code)).status).toBe(200);
+  const query = new URLSearchParams({ code: write(code) });
+  expect((await forms.ask('GET', `/${id}/data?${query}`, { as: 'intake' })).status).toBe(200);
+});
+
 describe('send-code', () => {
   it('returns 202 with id, sent, channel and expires, never the address or the code', async () => {
     const id = await forms.draft({ applicant: anonymous('only-here@example.org') });

@@ -7,6 +7,7 @@ import type { Clock } from '../../service/clock.ts';
 import type { Guard } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
+import { normalCode } from '../codes/code.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
 import type { Action, FormRole } from './catalogue.ts';
@@ -92,11 +93,11 @@ export function keepsChanging(): Problem {
 }
 
 /**
- * Returns the code from the header X-Form-Code, or from the query if the header is missing or empty. Returns undefined
- * if there is no code in either.
+ * Returns the normalised code from the header X-Form-Code, or from the query if the header is missing or empty. Returns
+ * undefined if there is no code in either.
  */
 export function codeOf(request: Request, inQuery: string | undefined): string | undefined {
-  const code = request.get('x-form-code')?.trim() || (inQuery ?? '').trim();
+  const code = normalCode(request.get('x-form-code') ?? '') || normalCode(inQuery ?? '');
   if (code.length > 64) throw invalidRequest([{ pointer: '/headers/x-form-code', detail: 'is too long' }]);
   return code === '' ? undefined : code;
 }

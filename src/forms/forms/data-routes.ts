@@ -36,7 +36,7 @@ export function readDataRoute(options: FormRoutesOptions): Route {
     path,
     audit: 'form.read-data',
     summary: 'Read the data of a form',
-    description: `${describeAction('read-data')} A verified code opens a read session: for 30 minutes the same code works again from the same service account.`,
+    description: `${describeAction('read-data')} Letter case, spaces and hyphens of the code do not matter. A verified code opens a read session: for 30 minutes the same code works again from the same service account.`,
     guards: [bearer, tenant],
     params: formParams,
     query: codeQuery,
