@@ -88,6 +88,15 @@ it('docs/notices/fr.json is what npm run docs writes', async () => {
   expect(written).toBe(`${JSON.stringify(override, undefined, 2)}\n`);
 });
 
+it('the request in docs/notices.md has the members of the documented French texts, which the public platform requires', async () => {
+  const page = await readFile(new URL('../../../docs/notices.md', import.meta.url), 'utf8');
+  const request = JSON.parse(/^\{"operation"[^`]+/m.exec(page)?.[0] ?? '{}') as { update: typeof override };
+  const { description: _, ...required } = frenchType;
+  const documented = request.update[notificationTypeId];
+  expect(documented).toEqual({ ...required, name: expect.any(String), events: expect.any(Array) });
+  expect(documented?.events).toMatchObject([{ namespace: 'form-service', name: 'form-locked' }]);
+});
+
 const languages = [
   ['English', notificationType, 'en'],
   ['French', notificationType, 'fr'],
