@@ -32,7 +32,7 @@ test('the path of a route names the object of its events, unless the request cre
     );
   });
   const found = [
-    ...['form.create', 'form.read-data', 'form.search', 'register.create'],
+    ...['form.create', 'form.read-data', 'form.search', 'form.submit', 'register.create'],
     ...['session.sign-in', 'session.sign-out', 'subscription.create'],
   ];
   expect([...new Set(nameless)].sort()).toEqual(found);
@@ -40,6 +40,12 @@ test('the path of a route names the object of its events, unless the request cre
 
 test('docs/audit.md agrees with the code (npm run docs updates it)', () => {
   expect(read('docs/audit.md')).toBe(auditReference(routedProcesses));
+});
+
+test('the example in docs/audit.md has the name under which the form service logs', () => {
+  const [, name] = /^await runService\('([\w-]+)'/m.exec(read('src/forms/main.ts')) ?? [];
+  const [, example = ''] = /^```json\n([^`]+)```/m.exec(read('docs/audit.md')) ?? [];
+  expect(JSON.parse(example)).toMatchObject({ name });
 });
 
 test('docs/audit-event.schema.json agrees with the code (npm run docs updates it)', () => {

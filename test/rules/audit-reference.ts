@@ -44,7 +44,7 @@ JSON Schema is [audit-event.schema.json](audit-event.schema.json). An event hold
 tokens or form data. The ids of accounts and persons are their subjects at the identity provider.
 
 \`\`\`json
-{"level":"info","time":"2026-11-23T09:12:44.107Z","name":"forms","requestId":"7e5b…","traceId":"7e5b…","method":"DELETE",
+{"level":"info","time":"2026-11-23T09:12:44.107Z","name":"form-service","requestId":"7e5b…","traceId":"7e5b…","method":"DELETE",
 "route":"/form/v1/forms/:formId","status":204,"ms":8.1,"tenant":"urn:…","caller":"3f2a…","formId":"0199…",
 "audit":{"action":"form.delete","actor":{"kind":"account","id":"3f2a…","realm":"demo","clientId":"formgate-console"},
 "tenant":"urn:…","object":{"type":"form","id":"0199…"},"outcome":"succeeded"},"msg":"request"}

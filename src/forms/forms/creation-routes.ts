@@ -32,7 +32,10 @@ export function createFormRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'post',
     path: collection,
-    audit: 'form.create',
+    audit: {
+      actions: ['form.create', 'form.submit'],
+      of: ({ body }) => (body.submit ? 'form.submit' : 'form.create'),
+    },
     summary: 'Create a draft form, or submit one immediately',
     description:
       'By an intake application, if the definition permits anonymous applicants, or by a caller with one of the definition’s applicant or clerk roles. With `submit`, the form data is validated and submitted as by the operation `submit`; if that is refused, nothing is created.',

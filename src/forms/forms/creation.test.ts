@@ -99,6 +99,29 @@ describe('a create with submit', () => {
     expect((await eventsOf(id)).filter((kind) => kind !== 'subscribe')).toEqual(['form-submitted']);
   });
 
+  it('is form.submit in the audit trail, also if it is refused; a create without submit is form.create', async () => {
+    const eventOf = async (body: object) => {
+      const before = forms.log.lines().length;
+      const { id } = (await create({ body })).body as { id?: string };
+      const audited = () =>
+        forms.log
+          .lines()
+          .slice(before)
+          .flatMap(({ audit }) => audit ?? []);
+      await expect.poll(audited).toHaveLength(1);
+      return { id, audit: audited()[0] };
+    };
+    const submitted = await eventOf(valid);
+    expect(submitted.audit).toMatchObject({
+      ...{ action: 'form.submit', outcome: 'succeeded' },
+      object: { type: 'form', id: submitted.id },
+    });
+    const refused = await eventOf({ data: {}, submit: true });
+    expect(refused.audit).toMatchObject({ action: 'form.submit', outcome: 'refused' });
+    const draft = await eventOf({ data: {} });
+    expect(draft.audit).toMatchObject({ action: 'form.create', object: { type: 'form', id: draft.id } });
+  });
+
   it('notifies the applicant', async () => {
     const address = `${randomUUID()}@example.org`;
     await create({ body: { ...valid, applicant: anonymous(address) } });

@@ -7,7 +7,7 @@ export const auditActions = {
   'form.save': { object: 'form', meaning: 'Save the form data' },
   'form.send-code': { object: 'form', meaning: 'Send a code to the applicant' },
   'form.keep': { object: 'form', meaning: 'Keep a draft for longer' },
-  'form.submit': { object: 'form', meaning: 'Submit a form' },
+  'form.submit': { object: 'form', meaning: 'Submit a form, also one that the request creates' },
   'form.unlock': { object: 'form', meaning: 'Unlock a locked form' },
   'form.archive': { object: 'form', meaning: 'Archive a form' },
   'form.to-draft': { object: 'form', meaning: 'Make a submitted form a draft again' },
