@@ -24,7 +24,8 @@ handler forwards from an upstream, and the [pages](pages.md) that a browser gets
   \`/problems/form-locked\` explains \`urn:formgate:problem:form-locked\`, as HTML, or as JSON with
   \`Accept: application/json\`. Some ingresses do not publish this path; this page lists the same types.
 - \`errors\` of \`invalid-request\`, if present, lists the invalid fields: \`pointer\` is a JSON pointer (RFC 6901) into the
-  body, or begins with \`/params\`, \`/query\` or \`/headers\`.
+  body, or begins with \`/params\`, \`/query\` or \`/headers\`. For form data, it begins with \`/data\`, as in the body of
+  a save, even if the request does not contain the form data (\`submit\`).
 - \`errorMessage\` repeats \`detail\` for clients of the older platform.
 
 This page is written by \`npm run docs\` from \`src/service/http/problem-types.ts\`; a test fails if it differs.

@@ -8,7 +8,7 @@ import { formDataResponse } from '../forms/responses.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { hideForeignForm } from './form-routes.ts';
 import { codeEntryRequired, openFormOf } from './guards.ts';
-import { auditedByApi, formFailures, formParams, formPath, saveBody } from './schema.ts';
+import { auditedByApi, formFailures, formParams, formPath, saveBody, savedForm } from './schema.ts';
 
 const path = `${formPath}/data`;
 const etag = { ETag: 'Identifies this version of the form data; for If-Match' };
@@ -66,8 +66,9 @@ export function saveDataRoute(options: ApplyRoutesOptions): Route {
       'Save-Id': 'A UUID for each save, the same for its retries: a retry of a save that was done gets its response',
     },
     responses: {
-      200: { description: 'Saved', headers: etag },
+      200: { description: 'Saved', schema: savedForm, headers: etag },
       ...formFailures,
+      409: { description: 'The form is locked, it is not a draft, or the tenant stores too much' },
       412: { description: 'The form data was saved elsewhere since: read it, and let the applicant decide' },
     },
     // Only the texts are passed on, so that the parsed body does not stay in memory during the call. They are forwarded

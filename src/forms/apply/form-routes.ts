@@ -169,8 +169,12 @@ export function submissionRoute({ guards, api, cookies, hashes }: ApplyRoutesOpt
     },
     responses: {
       200: { description: 'Submitted; the number is for the receipt', schema: submittedForm },
-      400: { description: 'The form data is not complete: `errors` with pointers into the data' },
+      400: { description: 'The form data is not complete: `errors` with pointers that begin with `/data`' },
       ...formFailures,
+      409: {
+        description:
+          'The form is locked, it is not a draft, its definition cannot be used, or it takes no applications now (`opens`, `closes`)',
+      },
       412: { description: 'The form data was saved elsewhere since: read it, and let the applicant decide' },
     },
     async handle({ params: { formId } }, request, response) {
@@ -202,7 +206,11 @@ export function deleteDraftRoute({ guards, api, cookies }: ApplyRoutesOptions): 
     tag: 'Intake application',
     guards: [...guards.forForm, guards.openReadSession],
     params: formParams,
-    responses: { 204: { description: 'The draft is deleted', headers: deletedCookie }, ...formFailures },
+    responses: {
+      204: { description: 'The draft is deleted', headers: deletedCookie },
+      ...formFailures,
+      409: { description: 'The form is locked, it is not a draft, or it is on hold' },
+    },
     async handle({ params: { formId } }, _request, response) {
       const headers = { 'x-form-code': cookies.codeOf(openFormOf(response)) };
       const path = `/forms/${formId}`;

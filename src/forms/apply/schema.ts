@@ -35,7 +35,11 @@ export const noticeParams = z.object({ formId });
 export const startBody = z
   .strictObject({
     email: z.string().min(1).max(254).meta({ description: 'Codes and mails go to this address' }),
-    name: z.string().max(200).optional().meta({ description: 'How mails address the applicant' }),
+    name: z
+      .string()
+      .max(100, 'must have at most 100 characters')
+      .optional()
+      .meta({ description: 'How mails address the applicant' }),
     language: z.enum(languages).meta({ description: 'Language of the mails' }),
   })
   .meta({ examples: [{ email: 'ana@example.org', name: 'Ana', language: 'en' }] });
@@ -97,6 +101,10 @@ export const openedForm = z
     language: z.enum(languages).optional(),
   })
   .meta({ id: 'OpenedForm' });
+
+export const savedForm = z
+  .object({ saved: z.iso.datetime().meta({ description: 'When the form data was saved' }) })
+  .meta({ id: 'ApplySavedForm' });
 
 export const submittedForm = z
   .object({ id: z.uuid(), number: z.string(), status: z.string(), submitted: z.string() })

@@ -113,7 +113,10 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
       409: {
         description: 'The form is locked or not a draft, its definition cannot be used, or the tenant stores too much',
       },
-      412: { description: 'The form data has changed since it was read' },
+      412: {
+        description:
+          'The form data has changed since it was read, perhaps by an earlier request of the caller whose response was lost',
+      },
     },
     handle({ params, query, bodyText }, request, response) {
       const sent = { data: bodyText('data'), files: bodyText('files'), revisions: revisionsOf(request) };

@@ -51,7 +51,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
       202: { description: 'The code is on its way', schema: sentCode },
       400: {
         description:
-          'The body is invalid or, for submit, the form data is: at most 20 pointers, `truncated` if there are more',
+          'The body is invalid or, for submit, the form data is: at most 20 pointers, which begin with `/data`; `truncated` if there are more',
       },
       403: { description: 'The caller may not do this with this form' },
       ...formFailures,

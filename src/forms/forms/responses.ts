@@ -60,7 +60,10 @@ export const savedDataResponse = z
     ...formData,
     problems: problems
       .optional()
-      .meta({ description: 'With validate=true: the problems for which a submit would be rejected, at most 20' }),
+      .meta({
+        description:
+          'With validate=true: at most 20 problems for which a submit would be rejected; pointers begin with `/data`',
+      }),
     truncated: z.literal(true).optional().meta({ description: 'There may be more problems' }),
   })
   .meta({ id: 'SavedFormData' });

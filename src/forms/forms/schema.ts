@@ -190,7 +190,7 @@ const criteriaText = z
   })
   .pipe(criteria)
   .meta({
-    description: `JSON with any of ${Object.keys(criteria.shape).join(', ')}; bounds are exclusive, statuses in any case`,
+    description: `JSON with any of ${Object.keys(criteria.shape).join(', ')}; bounds are exclusive, statuses in any case. A date without a time means its beginning in UTC`,
     examples: ['{"statusEquals":"Locked","lockedBefore":"2026-08-01"}'],
   });
 
