@@ -117,6 +117,12 @@ describe('the container of', () => {
   });
 });
 
+test('a key ring that is not generated yet has no key with the name of an earlier key', () => {
+  const { data } = pick<{ data: Record<string, string> }>(hooks, 'Secret', name);
+  const ring = Buffer.from(data.TOKEN_HANDLER_KEY_RING ?? '', 'base64').toString();
+  expect(ring).toMatch(/^not-generated-yet:/);
+});
+
 const skipped = (objects: KubeObject[], component: string) =>
   parseCheckArguments(
     jobPod(objects)

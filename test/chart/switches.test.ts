@@ -267,22 +267,36 @@ describe('the rewrite of /token-handler', () => {
 describe('secrets', () => {
   type Secret = { data: Record<string, string>; metadata: { annotations?: Record<string, string> } };
   const text = (value = '') => Buffer.from(value, 'base64').toString();
+  const applySecret = { 'forms.apply.secret.existingSecret.name': 'apply' };
+  const keyRing = /^k[a-z0-9]{8}:[A-Za-z0-9+/]{43}=$/;
 
   test('are generated if none is given, and survive an uninstallation', async () => {
     const { data, metadata } = pick<Secret>(await rendered(), 'Secret', 'formgate-keys');
     expect(Object.keys(data).sort()).toEqual(['FORMS_CODE_KEY', 'TOKEN_HANDLER_KEY_RING']);
     expect(text(data.FORMS_CODE_KEY)).toMatch(/^[A-Za-z0-9]{48}$/);
-    expect(text(data.TOKEN_HANDLER_KEY_RING)).toMatch(/^k1:[A-Za-z0-9+/]{43}=$/);
+    expect(text(data.TOKEN_HANDLER_KEY_RING)).toMatch(keyRing);
     expect(metadata.annotations).toEqual({ 'helm.sh/resource-policy': 'keep' });
     const kept = pick<Secret>(await rendered({ 'secrets.keep': false }), 'Secret', 'formgate-keys');
     expect(kept.metadata.annotations).toBeUndefined();
   });
 
+  test('that are generated again have keys of other names, so that nothing takes a new key for a lost one', async () => {
+    const names = async () => {
+      const { data } = pick<Secret>(
+        await rendered({ 'forms.apply.enabled': true, ...applySecret }),
+        'Secret',
+        'formgate-keys',
+      );
+      return [data.TOKEN_HANDLER_KEY_RING, data.FORMS_APPLY_KEY_RING].map((ring) => text(ring).split(':')[0]);
+    };
+    expect(new Set([...(await names()), ...(await names())]).size).toBe(4);
+  });
+
   test('of the intake application exist only if it is enabled, and its account needs one', async () => {
     await expect(rendered({ 'forms.apply.enabled': true })).rejects.toThrow(/forms\.apply\.secret/);
-    const objects = await rendered({ 'forms.apply.enabled': true, 'forms.apply.secret.existingSecret.name': 'apply' });
+    const objects = await rendered({ 'forms.apply.enabled': true, ...applySecret });
     const { data } = pick<Secret>(objects, 'Secret', 'formgate-keys');
-    expect(text(data.FORMS_APPLY_KEY_RING)).toMatch(/^k1:[A-Za-z0-9+/]{43}=$/);
+    expect(text(data.FORMS_APPLY_KEY_RING)).toMatch(keyRing);
     const forms = JSON.stringify(podTemplates(objects).find(({ component }) => component === 'forms'));
     expect(forms).toContain('APPLY_CLIENT_ID');
     expect(JSON.stringify(podTemplates(await rendered()))).not.toContain('APPLY_');

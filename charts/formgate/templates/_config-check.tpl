@@ -69,7 +69,7 @@ bundled store does not exist yet, the copy contains a sample in the same format.
 {{- $sample := printf "%s://sample" (eq $variable "REDIS_URL" | ternary "redis" "postgres") -}}
 {{- $_ := set $copies $key (get $data $secret.bundled.key | default ($sample | b64enc)) -}}
 {{- else if $secret.generated -}}
-{{- $sample := hasSuffix "KEY_RING" $variable | ternary (printf "k1:%s" (repeat 32 "x" | b64enc)) (repeat 48 "x") -}}
+{{- $sample := hasSuffix "KEY_RING" $variable | ternary (printf "not-generated-yet:%s" (repeat 32 "x" | b64enc)) (repeat 48 "x") -}}
 {{- $_ := set $copies $key (get $keys $secret.generated | default ($sample | b64enc)) -}}
 {{- end -}}
 {{- end -}}

@@ -13,7 +13,9 @@ import { createTestDatabase, type TestDatabase } from '../../../test/support/pos
 import { reconcilerEnv } from '../../../test/support/reconciler.ts';
 import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
+import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { migrate } from '../../service/postgres/migrate.ts';
+import { type Registration, sealRegistration } from '../../token-handler/clients/registration.ts';
 import type { CheckCommand, ProcessName } from './arguments.ts';
 import { checkConfiguration, findProblems } from './check.ts';
 import { exitCodeOf } from './finding.ts';
@@ -189,6 +191,30 @@ describe('a wrong setting is an error', () => {
       ),
     );
     expect(code).toBe(1);
+  });
+
+  it('a key ring whose key has the name of the key of stored registrations, but other bytes', async () => {
+    const { url } = databases['token-handler'];
+    const { KEY_RING = '' } = envs['token-handler'];
+    const registration = {
+      ...{ tenantId: 't', clientId: 'c', oidcClientId: 'o', clientSecret: 'canary-secret' },
+      registrationAccessToken: 'canary-token',
+    } as Registration;
+    const { clientSecret, registrationAccessToken } = sealRegistration(createKeyRing(KEY_RING), registration);
+    const sealed = `'${clientSecret}', '${registrationAccessToken}'`;
+    await query(
+      url,
+      `INSERT INTO client_registrations (tenant_id, client_id, realm, oidc_client_id, client_secret,
+         registration_access_token, registration_client_uri, redirect_uris, registered_at, issuer)
+       VALUES ('t', 'c', 'r', 'o', ${sealed}, 'http://x', '[]', now(), 'http://i')`,
+    );
+    const right = await check('token-handler');
+    const wrong = await check('token-handler', { KEY_RING: `k1:${randomBytes(32).toString('base64')}` });
+    await query(url, 'DELETE FROM client_registrations');
+    expect(right.findings).toEqual([]);
+    const problem = 'has a key "k1", but stored registrations are encrypted with another key of this name';
+    expect(wrong.findings).toEqual([`error: KEY_RING: ${problem}`]);
+    expect(wrong.code).toBe(1);
   });
 });
 

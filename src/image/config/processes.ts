@@ -1,5 +1,4 @@
 // The processes that the command `config` can check. For each process: its settings, and how to check its dependencies.
-import type pg from 'pg';
 import { type ReconcilerConfig, settings as reconciler, runConnections } from '../../../reconciler/config.ts';
 import { type FormsConfig, settings as forms } from '../../forms/config.ts';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
@@ -14,6 +13,7 @@ import { type TokenHandlerConfig, settings as tokenHandler } from '../../token-h
 import type { Dependency, ProcessName } from './arguments.ts';
 import { checkDatabase } from './database-check.ts';
 import type { Finding } from './finding.ts';
+import { checkKeyRing } from './key-ring-check.ts';
 import { type AccountConfig, checkAccount, checkDirectory, checkProvider, openPlatform } from './platform-checks.ts';
 import { checkRedis } from './redis-check.ts';
 
@@ -179,26 +179,4 @@ async function withPlatform(
   } finally {
     await opened.close();
   }
-}
-
-/** The names of the keys that encrypt stored secrets. An encrypted secret begins with the name of its key. */
-const keysSql = `
-SELECT DISTINCT split_part(secret, '.', 1) AS key FROM (
-  SELECT unnest(ARRAY[client_secret, registration_access_token]) AS secret FROM client_registrations
-  UNION ALL SELECT registration_access_token FROM client_deletions) AS secrets
-ORDER BY key`;
-
-/**
- * Checks that the key ring has every key that encrypts a client secret or management token. Without the key, people
- * cannot sign in to the client, or the token handler cannot change or delete it at the identity provider.
- */
-async function checkKeyRing(client: pg.Client, keyRing: string): Promise<Finding[]> {
-  const { rows } = await client.query<{ key: string }>(keysSql);
-  const known = new Set(keyRing.split(',').map((key) => key.trim().split(':')[0]));
-  return rows
-    .filter(({ key }) => !known.has(key))
-    .map(({ key }) => {
-      const problem = `lacks the key ${JSON.stringify(key)}, with which stored registrations are encrypted`;
-      return { severity: 'error', name: 'KEY_RING', problem };
-    });
 }

@@ -84,8 +84,9 @@ export const registrationColumns = `tenant_id AS "tenantId", client_id AS "clien
 
 type Owner = Pick<Registration, 'tenantId' | 'oidcClientId'>;
 
-const secretContext = (owner: Owner) => `client secret of ${owner.oidcClientId} of ${owner.tenantId}`;
-const tokenContext = (owner: Owner) => `registration access token of ${owner.oidcClientId} of ${owner.tenantId}`;
+/** The contexts for which the secret and the token of a registration are sealed. */
+export const secretContext = (owner: Owner) => `client secret of ${owner.oidcClientId} of ${owner.tenantId}`;
+export const tokenContext = (owner: Owner) => `registration access token of ${owner.oidcClientId} of ${owner.tenantId}`;
 
 /** Opens the sealed registration access token of a row. Throws KeyRingError. */
 export function openToken(keys: KeyRing, row: Owner & Pick<Registration, 'registrationAccessToken'>): string {
