@@ -80,6 +80,21 @@ test('no ingress controller may call the services while nothing says that there 
   expect(await traefik({ 'ingress.enabled': true, 'ingress.preset': 'traefik' })).toBe(true);
 });
 
+test('only the listed peers may call the services if nothing names the ingress controller or Gateway', async () => {
+  const haproxy = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'haproxy' } } };
+  const from = { 'networkPolicy.from': [haproxy] };
+  const route = { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }] };
+  for (const set of [{ 'ingress.enabled': true }, route]) {
+    const policy = pick<{ spec: { ingress: { from: object[] }[] } }>(
+      await rendered({ ...set, ...from }),
+      'NetworkPolicy',
+      'formgate-forms',
+    );
+    const outside = policy.spec.ingress[0]?.from.filter((peer) => 'namespaceSelector' in peer);
+    expect(outside).toEqual([haproxy]);
+  }
+});
+
 describe('by default, the chart contains', () => {
   test.each([
     ['NetworkPolicy', { 'networkPolicy.enabled': false }],
