@@ -26,3 +26,7 @@ test('an operator who rotates a generated key finds its entry and the variable t
 test('the page says how to rotate the secret of the intake application', () => {
   expect(section).toMatch(/^\| `APPLY_CLIENT_SECRET`/m);
 });
+
+test('the page says to rotate a key without options that roll a failed upgrade back', () => {
+  expect(section).toMatch(/Run step 2 without `--atomic` \(Helm 3\), `--rollback-on-failure` \(Helm 4\)/);
+});

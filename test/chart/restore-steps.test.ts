@@ -45,3 +45,8 @@ test('the pods of the form service and the reconciler are waited for, and no oth
   const seconds = Number(/--timeout=(\d+)m/.exec(lines[3] ?? '')?.[1]) * 60;
   for (const { spec } of selected) expect(seconds).toBeGreaterThan(2 * (spec.terminationGracePeriodSeconds ?? 0));
 });
+
+test('before the first step, the page says to suspend tools that would start the pods again', () => {
+  const before = page.split('**Restore** the form service')[0]?.split('**Back up**').at(-1) ?? '';
+  expect(before).toMatch(/suspend each tool/);
+});
