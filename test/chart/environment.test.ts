@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { parseConfig } from '../../src/service/operations/config.ts';
 import { chartParts } from '../rules/chart-values.ts';
-import { type Container, helms, podTemplates, type Rendering, render, valueSets } from './helm.ts';
+import { type Container, helms, podTemplates, type Rendering, render, type Volume, valueSets } from './helm.ts';
 
 const partOf: Record<string, string> = {
   forms: 'forms',
@@ -31,10 +31,19 @@ const secrets: Record<string, string> = {
   OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20secret',
 };
 
-function environmentOf({ env = [] }: Container): Record<string, string> {
+const folderOfSecrets = '/etc/formgate/secrets/';
+/** Returns the setting that a variable gives. The variable may name a file with the setting's value. */
+const settingOf = ({ name, value }: { name: string; value?: string }) =>
+  value?.startsWith(folderOfSecrets) ? name.replace(/_FILE$/, '') : name;
+
+function environmentOf({ env = [] }: Container, volumes: Volume[] = []): Record<string, string> {
+  const sources = volumes.flatMap(({ projected }) => projected?.sources ?? []);
+  const files = sources.flatMap(({ secret }) => secret.items.map(({ path }) => `${folderOfSecrets}${path}`));
   return Object.fromEntries(
-    env.map(({ name, value, valueFrom }) => {
-      const held = valueFrom ? secrets[name] : value;
+    env.map((variable) => {
+      const { value, valueFrom } = variable;
+      const name = settingOf(variable);
+      const held = valueFrom || files.includes(value ?? '') ? secrets[name] : value;
       if (held === undefined) throw new Error(`${name} has neither a value nor a known Secret`);
       return [name, held];
     }),
@@ -54,7 +63,7 @@ async function parseEnvironments(options: Rendering): Promise<void> {
     const { schema, callsPlatform } = chartParts[partOf[component] ?? ''] ?? {};
     const [container] = spec.containers;
     if (!schema || !container) throw new Error(`${component} is not a component with a container`);
-    const environment = environmentOf(container);
+    const environment = environmentOf(container, spec.volumes);
     const unknown = Object.keys(environment).filter(
       (name) => !(name in schema.shape) && !ofNode.includes(name) && !(callsPlatform && name.startsWith('DIR_')),
     );
@@ -67,6 +76,16 @@ describe.each(valueSets().map((file) => [basename(file), file]))('with %s', (_na
   test('every process accepts its environment, without unknown variables', async () => {
     await parseEnvironments({ files: [file] });
   });
+});
+
+test('a process has the same secrets as files, if secrets.asFiles is set', async () => {
+  const files = valueSets().filter((file) => file.endsWith('secret-files-values.yaml'));
+  const environments = async (asFiles: boolean) => {
+    const pods = podTemplates(await render(helm, { files, set: { 'secrets.asFiles': asFiles } }));
+    expect(JSON.stringify(pods).includes('secretKeyRef')).toBe(!asFiles);
+    return pods.map(({ of, spec }) => [of, spec.containers.map((container) => environmentOf(container, spec.volumes))]);
+  };
+  expect(await environments(true)).toEqual(await environments(false));
 });
 
 const minimal = valueSets().filter((file) => file.endsWith('minimal-values.yaml'));
@@ -139,7 +158,7 @@ test('the schema of values rejects exactly those settings in env that the chart 
   const seen: Record<string, Set<string>> = {};
   for (const file of valueSets())
     for (const { component, spec } of podTemplates(await render(helm, { files: [file] })))
-      for (const { name } of spec.containers[0]?.env ?? []) {
+      for (const name of (spec.containers[0]?.env ?? []).map(settingOf)) {
         // Skips variables that the values file itself sets.
         if (name in (parse(readFileSync(file, 'utf8'))[partOf[component] ?? '']?.env ?? {})) continue;
         seen[component] ??= new Set();

@@ -120,7 +120,14 @@ export interface PodSpec {
   terminationGracePeriodSeconds?: number;
   securityContext: Record<string, unknown>;
   containers: Container[];
-  volumes?: { name: string; configMap?: { name: string }; secret?: { secretName: string } }[];
+  volumes?: Volume[];
+}
+
+export interface Volume {
+  name: string;
+  configMap?: { name: string };
+  secret?: { secretName: string };
+  projected?: { sources: { secret: { name: string; items: { key: string; path: string }[] } }[] };
 }
 
 export interface PodTemplate {

@@ -87,10 +87,13 @@ describe.each(helms())('%s', (helm) => {
       for (const { of, spec } of podTemplates(all)) {
         if (isOurs(spec.serviceAccountName))
           expect(find('ServiceAccount', spec.serviceAccountName), `${of}: ${spec.serviceAccountName}`).toBeDefined();
-        for (const { name, configMap, secret } of spec.volumes ?? []) {
+        for (const { name, configMap, secret, projected } of spec.volumes ?? []) {
           const where = `${of}: volume ${name}`;
+          for (const source of projected?.sources ?? [])
+            for (const { key } of isOurs(source.secret.name) ? source.secret.items : [])
+              expect(find('Secret', source.secret.name)?.data?.[key], `${where}: ${key}`).toBeTruthy();
           if (configMap && isOurs(configMap.name)) expect(find('ConfigMap', configMap.name), where).toBeDefined();
-          if (secret) expect(find('Secret', secret.secretName), where).toBeDefined();
+          if (secret && isOurs(secret.secretName)) expect(find('Secret', secret.secretName), where).toBeDefined();
         }
         for (const { env = [] } of spec.containers)
           for (const { name, valueFrom } of env) {

@@ -697,6 +697,11 @@ describe('invalid values', () => {
       { 'tokenHandler.pods.extraEnv': [{ name: 'KEY_RING', value: 'a' }] },
       'tokenHandler.pods.extraEnv: the chart or tokenHandler.env sets KEY_RING',
     ],
+    [
+      'a file for a variable that the chart sets',
+      { 'forms.pods.extraEnv': [{ name: 'CODE_KEY_FILE', value: '/vault/key' }] },
+      'forms.pods.extraEnv: the chart or forms.env sets CODE_KEY',
+    ],
   ])('%s', async (_name, set, words) => {
     expect(await refusal({ files, set })).toContain(words);
   });

@@ -160,18 +160,16 @@ it('every step does what the page says, from a Keycloak that knows nothing of Fo
     host: '',
     signIn: { ...signIn, callbackUrl },
     register: {},
+    person: folder,
     access: keycloak.url,
     direct,
   };
   const file = join(folder, 'question.json');
   writeFileSync(file, JSON.stringify(question));
-  const env = {
-    ...process.env,
-    TEST_USERNAME: keycloakSecret(usernameKey),
-    TEST_PASSWORD: keycloakSecret(passwordKey),
-  };
+  writeFileSync(join(folder, 'username'), keycloakSecret(usernameKey));
+  writeFileSync(join(folder, 'password'), keycloakSecret(passwordKey));
   const script = join(root, 'charts/formgate/files/test.mjs');
-  const { stdout } = await promisify(execFile)(process.execPath, [script, file], { env });
+  const { stdout } = await promisify(execFile)(process.execPath, [script, file]);
   expect(stdout).toContain('passed  tester@example.org signs in with permits-web and calls the target forms');
   expect(stdout).not.toContain('failed');
 }, 240_000);

@@ -70,7 +70,8 @@ warning if the name of one is nearly that of a setting. [Checks before a rollout
 report the same without a start.
 
 - Every variable \`NAME\` can be replaced by \`NAME_FILE\`, the path of a file that contains the value, such as a mounted
-  secret. The process drops white space at the end of the file. Setting both variables is an error.
+  secret. The process drops white space at the end of the file. Setting both variables is an error. With
+  \`secrets.asFiles\`, the chart does so for all secrets.
 - An empty variable counts as not set.
 - Times are ISO 8601 durations in weeks, days, hours, minutes and seconds, such as \`P15D\` or \`PT1H30M\`.
 - Commas separate the items of a list.

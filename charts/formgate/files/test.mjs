@@ -4,13 +4,16 @@
 import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const question = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const { url, host, insecure, signIn, register, access, issuers = [], direct } = question;
+/** The person who signs in. `question.person` is the folder of a mounted Secret. */
+const readPerson = (field) => (question.person ? readFileSync(join(question.person, field), 'utf8').trimEnd() : undefined);
+const person = { name: readPerson('username'), password: readPerson('password') };
 const forms = url || direct.forms;
 const tokenHandler = url || direct.tokenHandler;
-const person = { name: process.env.TEST_USERNAME, password: process.env.TEST_PASSWORD };
 /** Milliseconds during which failed checks are repeated, because an ingress needs time to notice new Services. */
 const retryPeriod = 60_000;
 

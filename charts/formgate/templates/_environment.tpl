@@ -215,12 +215,28 @@ platformServer:
 {{- end -}}
 
 {{/*
+References to the Secrets of a process, by variable, in JSON: dict root, part, copies (optional: name of a Secret with
+copies of the secrets that the chart creates)
+*/}}
+{{- define "formgate.secretReferences" -}}
+{{- $references := dict -}}
+{{- range $name, $secret := get (fromYaml (include "formgate.secretSources" .root)) .part -}}
+{{- $given := include "formgate.secretKey" (dict "part" $.part "variable" $name) -}}
+{{- $reference := fromJson (include "formgate.secretReference" (merge (dict "root" $.root "name" $name) $secret (dict "given" $given))) -}}
+{{- if and $reference $.copies (not $secret.source.existingSecret.name) -}}
+{{- $reference = dict "name" $.copies "key" $given -}}
+{{- end -}}
+{{- if $reference -}}{{- $_ := set $references $name $reference -}}{{- end -}}
+{{- end -}}
+{{- toJson $references -}}
+{{- end -}}
+
+{{/*
 A container's list `env`: dict root, part, plain (variables without secrets, YAML), env (the operator's), copies
-(optional: name of a Secret with copies of the secrets that the chart creates)
+(optional, as in formgate.secretReferences)
 */}}
 {{- define "formgate.env" -}}
 {{- $root := .root -}}
-{{- $part := .part -}}
 {{- $plain := mergeOverwrite (fromYaml .plain) (deepCopy .env) -}}
 {{- with $root.Values.caCertificates.configMap -}}
 {{- $plain = set $plain "NODE_EXTRA_CA_CERTS" "/etc/formgate/ca/ca.crt" -}}
@@ -229,13 +245,11 @@ A container's list `env`: dict root, part, plain (variables without secrets, YAM
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}
-{{- range $name, $secret := get (fromYaml (include "formgate.secretSources" $root)) $part }}
-{{- $given := include "formgate.secretKey" (dict "part" $part "variable" $name) }}
-{{- $reference := fromJson (include "formgate.secretReference" (merge (dict "root" $root "name" $name) $secret (dict "given" $given))) }}
-{{- if and $reference $.copies (not $secret.source.existingSecret.name) }}
-{{- $reference = dict "name" $.copies "key" $given }}
-{{- end }}
-{{- if $reference }}
+{{- range $name, $reference := fromJson (include "formgate.secretReferences" .) }}
+{{- if $root.Values.secrets.asFiles }}
+- name: {{ $name }}_FILE
+  value: /etc/formgate/secrets/{{ $name }}
+{{- else }}
 - name: {{ $name }}
   valueFrom:
     secretKeyRef:
@@ -243,6 +257,31 @@ A container's list `env`: dict root, part, plain (variables without secrets, YAM
       key: {{ $reference.key | quote }}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* The mount of formgate.secretVolume; empty unless secrets.asFiles is set: dict root, part */}}
+{{- define "formgate.secretMount" -}}
+{{- if .root.Values.secrets.asFiles -}}
+- name: secrets-{{ .part | kebabcase }}
+  mountPath: /etc/formgate/secrets
+  readOnly: true
+{{- end -}}
+{{- end -}}
+
+{{/* The volume with the secrets of a process as files; empty unless secrets.asFiles is set: dict root, part, copies */}}
+{{- define "formgate.secretVolume" -}}
+{{- if .root.Values.secrets.asFiles -}}
+- name: secrets-{{ .part | kebabcase }}
+  projected:
+    sources:
+      {{- range $name, $reference := fromJson (include "formgate.secretReferences" .) }}
+      - secret:
+          name: {{ $reference.name | quote }}
+          items:
+            - key: {{ $reference.key | quote }}
+              path: {{ $name }}
+      {{- end }}
+{{- end -}}
 {{- end -}}
 
 {{/* The reconciler uses the form service's account if the values give it no separate account: root */}}

@@ -120,13 +120,16 @@
 {{- $set = append $set "NODE_EXTRA_CA_CERTS" -}}
 {{- end -}}
 {{- range $settings.extraVolumes -}}
-{{- if has .name (list "tmp" "ca" "seed") -}}
+{{- if has .name (list "tmp" "ca" "seed" "secrets-forms" "secrets-token-handler" "secrets-platform-server" "secrets-reconciler") -}}
 {{- $problems = append $problems (printf "%s.pods.extraVolumes: the chart has a volume %s; choose another name" $part .name) -}}
 {{- end -}}
 {{- end -}}
 {{- range $settings.extraEnv -}}
-{{- if has .name $set -}}
-{{- $problems = append $problems (printf "%s.pods.extraEnv: the chart or %s.env sets %s" $part $part .name) -}}
+{{- /* A process does not start with both NAME and NAME_FILE. */ -}}
+{{- range uniq (list .name (trimSuffix "_FILE" .name)) -}}
+{{- if has . $set -}}
+{{- $problems = append $problems (printf "%s.pods.extraEnv: the chart or %s.env sets %s" $part $part .) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

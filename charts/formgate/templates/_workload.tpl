@@ -164,6 +164,9 @@ spec:
                 seconds: {{ int $drain.sleepSeconds }}
           volumeMounts:
             {{- include "formgate.volumeMounts" .root | nindent 12 }}
+            {{- with include "formgate.secretMount" . }}
+            {{- . | nindent 12 }}
+            {{- end }}
             {{- with .mounts }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
@@ -172,6 +175,9 @@ spec:
             {{- end }}
       volumes:
         {{- include "formgate.volumes" .root | nindent 8 }}
+        {{- with include "formgate.secretVolume" . }}
+        {{- . | nindent 8 }}
+        {{- end }}
         {{- with .volumes }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
