@@ -12,7 +12,7 @@ export default defineConfig({
   plugins: [endStalledRun(1_000_000), listSecondTries()],
   test: {
     globalSetup: ['test/support/global-setup.ts'],
-    setupFiles: ['test/support/log-checks.ts'],
+    setupFiles: ['test/support/log-checks.ts', 'test/support/subset-tester.ts'],
     testTimeout: 180_000,
     hookTimeout: 300_000,
     projects: [

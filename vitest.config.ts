@@ -27,7 +27,7 @@ export default defineConfig({
       ...(keycloakOfRun() ? [] : ['test/keycloak/{setup,trial}.test.ts']),
     ],
     globalSetup: ['test/support/global-setup.ts'],
-    setupFiles: ['test/support/leaks.ts', 'test/support/log-checks.ts', 'test/support/page-reports.ts'],
+    setupFiles: ['leaks', 'log-checks', 'page-reports', 'subset-tester'].map((name) => `test/support/${name}.ts`),
     // Tests mostly wait for timers, sockets and processes, so there may be more workers than processors.
     maxWorkers: 4,
     sequence: { sequencer: LongFilesFirst },

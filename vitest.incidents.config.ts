@@ -7,7 +7,7 @@ export default defineConfig({
   plugins: [endStalledRun(), listSecondTries()],
   test: {
     include: ['test/incidents/**/*.test.ts'],
-    setupFiles: ['test/support/log-checks.ts'],
+    setupFiles: ['test/support/log-checks.ts', 'test/support/subset-tester.ts'],
     fileParallelism: false,
     testTimeout: 600_000,
     hookTimeout: 300_000,

@@ -8,6 +8,7 @@ export default defineConfig({
   test: {
     include: list('FORMGATE_MUTATION_TESTS'),
     globalSetup: list('FORMGATE_MUTATION_SETUP'),
+    setupFiles: ['test/support/subset-tester.ts'],
     // A mutant may leave changed state behind, which must not affect the next file.
     isolate: true,
     testTimeout: 30_000,

@@ -9,7 +9,7 @@ export default defineConfig({
   test: {
     include: ['test/upgrades/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    setupFiles: ['test/support/leaks.ts', 'test/support/log-checks.ts'],
+    setupFiles: ['leaks', 'log-checks', 'subset-tester'].map((name) => `test/support/${name}.ts`),
     fileParallelism: false,
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/formgate') },
     expect: { poll: { timeout: 60_000 } },

@@ -95,9 +95,11 @@ describe('X-Applicant-Address', () => {
   ])('with %j is 400 with a pointer, and the response does not repeat it', async (address) => {
     const { status, body } = await find(address);
     expect(status).toBe(400);
-    expect(body).toMatchObject({
-      errors: [{ pointer: '/headers/x-applicant-address', detail: /must be one email/ }],
-    });
+    const errors = [
+      { pointer: '/headers/x-applicant-address', detail: expect.stringMatching(/^must be one email address/) },
+    ];
+    expect(body).toMatchObject({ errors });
+    expect(body).toEqual((await find('another invalid address')).body);
   });
 
   it('is the only way: an address in the query is refused', async () => {

@@ -226,7 +226,7 @@ describe('subscribing', () => {
     const { subscriberId: id } = await subscribe();
     const path = `${subscriptions}/${id}`;
     expect((await send('POST', path, { criteria: { correlationId: 'form:2' } })).body).toMatchObject({
-      criteria: [{}, {}],
+      criteria: [{ correlationId: 'form:1' }, { correlationId: 'form:2' }],
     });
     expect((await send('POST', path, { criteria: [{ correlationId: 'form:3' }] })).body).toMatchObject({
       criteria: [{ correlationId: 'form:3' }],
@@ -268,7 +268,7 @@ describe('subscribing', () => {
     await subscribe({ criteria: { correlationId: 'form:listed' } });
     const { body } = await send('GET', subscriptions, undefined, admin, { top: '2' });
     expect(body).toMatchObject({
-      results: [{ subscriber: { addressAs: 'Ana' } }, {}],
+      results: [{ subscriber: { addressAs: 'Ana' } }, expect.anything()],
       page: { size: 2, next: expect.any(String) },
     });
     const match = await send('GET', subscriptions, undefined, admin, {
