@@ -19,15 +19,36 @@ const criticalFiles = [
   'src/platform/document-budget.ts',
   'src/service/http/cookie-header.ts',
   'src/service/http/cross-origin.ts',
+  'src/service/http/own-calls.ts',
   'src/service/http/uncompressed-responses.ts',
   'src/service/same-text.ts',
   'src/service/storable-text.ts',
+  'src/forms/addresses/address.ts',
+  'src/forms/apply/code-routes.ts',
+  'src/forms/apply/cookies.ts',
+  'src/forms/apply/counts.ts',
+  'src/forms/apply/guards.ts',
+  'src/forms/apply/hashes.ts',
+  'src/forms/apply/notice-routes.ts',
+  'src/forms/apply/store.ts',
   'src/forms/forms/access.ts',
+  'src/forms/forms/history.ts',
+  'src/forms/forms/idempotency.ts',
   'src/forms/forms/policy.ts',
+  'src/forms/notices/links.ts',
   'src/forms/registers/policy.ts',
+  'src/platform-server/codes/code.ts',
   'src/platform-server/configuration/policy.ts',
   'src/platform-server/notifications/policy.ts',
   'src/platform-server/tenants/policy.ts',
+];
+/** Files that read or create a key ring only to pass it on. */
+export const keyRingWiring: readonly string[] = [
+  'src/forms/apply/intake-application.ts',
+  'src/forms/apply/settings.ts',
+  'src/token-handler/config.ts',
+  'src/token-handler/foundation.ts',
+  'src/token-handler/start.ts',
 ];
 /** Files of these folders that are not security-critical, such as tests, metrics, schemas and logs. */
 const uncritical = /(?:\.test|-metrics|\/metrics|\/migrations|\/schema|-log|-audit)\.ts$/;

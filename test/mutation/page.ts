@@ -1,6 +1,7 @@
 // Renders docs/mutation.md from the results of the shards. Modules without a result are listed as not run.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isCurrent } from './code-hash.ts';
 import { criticalModules } from './critical-modules.ts';
 import type { Explanation } from './explanations/explanation.ts';
 import { explanations } from './explanations.ts';
@@ -36,7 +37,8 @@ if a test fails, or if it makes the tests hang. A survivor is a change that no t
 The score is the share of killed mutants among all mutants that ran or that no test covers. Mutants of texts for people
 (messages of errors, problems and log lines, and the documentation of routes) are not run, and mutants with which a test file
 cannot be loaded do not count. SQL is mutated only as a whole: a statement is replaced by an empty text. A test that was written
-after a run changes its result only with the next run.
+after a run changes its result only with the next run. If the code of a module has changed since its run, apart from comments
+and layout, its row says *changed since*, and the total leaves it out. The same applies if the commit of the run is not known.
 
 \`npm run mutation -- report\` and \`npm run docs\` write this page from \`test/mutation/results\`.
 `;
@@ -44,7 +46,8 @@ after a run changes its result only with the next run.
 export function mutationPage(shards: ShardResult[]): string {
   const modules = shards.flatMap((shard) => shard.modules.map((module) => ({ ...module, shard })));
   const rows = modules.map(({ shard, ...module }) => row(module, shard));
-  const total = modules.reduce(
+  const current = modules.filter(isCurrent);
+  const total = current.reduce(
     (sum, { killed, timedOut, survived, uncovered }) => ({
       killed: sum.killed + killed + timedOut,
       all: sum.all + killed + timedOut + survived + uncovered,
@@ -55,7 +58,8 @@ export function mutationPage(shards: ShardResult[]): string {
   return [
     introduction,
     '## Results\n',
-    `${total.killed} of ${total.all} mutants were killed (${percent(total.killed, total.all)}).\n`,
+    `In the ${current.length} modules whose code has not changed since their run, ${total.killed} of ${total.all} mutants were\n` +
+      `killed (${percent(total.killed, total.all)}). ${modules.length - current.length} modules have changed since.\n`,
     '| module | mutants | killed | timed out | survived | no coverage | score | not run: texts | not loaded | shard, day, commit |',
     '| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |',
     ...rows,
@@ -76,7 +80,8 @@ function row(module: ModuleResult, { shard, date, commit }: ShardResult): string
   const all = killed + timedOut + survived + uncovered;
   const score = percent(killed + timedOut, all);
   const cells = [all, killed, timedOut, survived, uncovered, score, ignored, unloadable];
-  return `| \`${file}\` | ${cells.join(' | ')} | ${shard}, ${date}, ${commit} |`;
+  const run = `${shard}, ${date}, ${commit}${isCurrent(module) ? '' : ', *changed since*'}`;
+  return `| \`${file}\` | ${cells.join(' | ')} | ${run} |`;
 }
 
 function percent(part: number, all: number): string {

@@ -1,5 +1,6 @@
 // Reads Stryker's report (https://github.com/stryker-mutator/mutation-testing-elements, schema 2) and reduces it to the
 // counts of each module and its survivors.
+import { codeHash } from './code-hash.ts';
 
 export interface MutationReport {
   files: Record<string, { source: string; mutants: Mutant[] }>;
@@ -32,6 +33,8 @@ export interface Survivor {
 
 export interface ModuleResult {
   file: string;
+  /** Hash of the mutated code (code-hash.ts). Absent if the mutated commit is no longer known. */
+  codeSha256?: string;
   killed: number;
   timedOut: number;
   survived: number;
@@ -61,6 +64,7 @@ export function summarize(
     const count = (...statuses: Mutant['status'][]) => mutants.filter(({ status }) => statuses.includes(status)).length;
     return {
       file,
+      codeSha256: codeHash(source),
       killed: count('Killed'),
       timedOut: count('Timeout'),
       survived: count('Survived'),

@@ -1,8 +1,40 @@
-// The shards of the modules for codes, the expiry of forms, and authorization.
+// The shards of the modules for codes, keyed hashes, the intake application, the expiry of forms, and authorization.
 import type { Shard } from './shard.ts';
 
 export const formShards: Readonly<Record<string, Shard>> = {
   codes: { modules: ['src/forms/codes/code.ts'], tests: ['src/forms/codes/code.test.ts'] },
+  'platform-codes': {
+    modules: ['src/platform-server/codes/code.ts'],
+    tests: ['src/platform-server/codes/code.test.ts'],
+  },
+  'keyed-hashes': {
+    modules: ['src/forms/addresses/address.ts', 'src/forms/forms/history.ts', 'src/forms/forms/idempotency.ts'],
+    tests: [
+      'src/forms/addresses/index-walk.test.ts',
+      'src/forms/addresses/search.test.ts',
+      'src/forms/forms/history.test.ts',
+      'src/forms/forms/create.test.ts',
+    ],
+    needsPostgres: true,
+  },
+  'apply-access': {
+    modules: [
+      ...['cookies', 'guards', 'code-routes'].map((name) => `src/forms/apply/${name}.ts`),
+      'src/service/http/own-calls.ts',
+    ],
+    tests: ['code-routes', 'own-calls', 'apply'].map((name) => `src/forms/apply/${name}.test.ts`),
+    needsPostgres: true,
+  },
+  'apply-limits': {
+    modules: ['counts', 'hashes', 'store'].map((name) => `src/forms/apply/${name}.ts`),
+    tests: ['store', 'limits', 'uploads'].map((name) => `src/forms/apply/${name}.test.ts`),
+    needsPostgres: true,
+  },
+  'notice-links': {
+    modules: ['src/forms/notices/links.ts', 'src/forms/apply/notice-routes.ts'],
+    tests: ['src/forms/apply/notice-links.test.ts'],
+    needsPostgres: true,
+  },
   verification: {
     modules: ['src/forms/codes/verification.ts', 'src/forms/codes/store.ts'],
     tests: [
