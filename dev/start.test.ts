@@ -1,7 +1,7 @@
 // Tests `npm start` and `npm run demo`: the first start, a restart, a start after a kill, and a start with `--fresh`.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { appendFile, chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -224,6 +224,15 @@ describe('npm start', { timeout: 3 * longestStart }, () => {
     );
   });
 
+  it('listens on 127.0.0.1 only, with all its processes', async () => {
+    const started = await start();
+    const addresses = await listeningAddresses(await descendants(started.child.pid ?? 0));
+    // The gateway, the mailbox, the identity provider, Postgres, and two ports of each of the three services.
+    expect(addresses.length).toBeGreaterThanOrEqual(10);
+    expect(addresses).toContain(`127.0.0.1:${port}`);
+    expect(addresses.filter((address) => !address.startsWith('127.0.0.1:'))).toEqual([]);
+  });
+
   it('forgets everything with --fresh', async () => {
     const file = join(directory, 'data/prometheus-targets.json');
     await mkdir(join(directory, 'data'), { recursive: true });
@@ -268,6 +277,36 @@ async function childPids(parent: number, words: string): Promise<number[]> {
     const [, pid, ppid, args = ''] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
     return Number(ppid) === parent && args.includes(words) ? [Number(pid)] : [];
   });
+}
+
+/** Returns the process and all processes below it. */
+async function descendants(pid: number): Promise<number[]> {
+  const children = await childPids(pid, '');
+  return [pid, ...(await Promise.all(children.map(descendants))).flat()];
+}
+
+/**
+ * Returns the TCP addresses at which the processes listen, as `<address>:<port>`. An address of IPv6 stays in the form
+ * of /proc (proc_pid_net(5)).
+ */
+async function listeningAddresses(pids: number[]): Promise<string[]> {
+  const linksOf = async (pid: number) => {
+    const names = await readdir(`/proc/${pid}/fd`).catch(() => []);
+    return Promise.all(names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => '')));
+  };
+  const open = new Set((await Promise.all(pids.map(linksOf))).flat());
+  const tables = await Promise.all(
+    ['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')),
+  );
+  return tables.flatMap((table) =>
+    table.split('\n').flatMap((line) => {
+      const [, local = '', , state, , , , , , inode] = line.trim().split(/\s+/);
+      const [address = '', hexPort = ''] = local.split(':');
+      if (state !== '0A' || !open.has(`socket:[${inode}]`)) return [];
+      const bytes = Buffer.from(address, 'hex').reverse();
+      return [`${bytes.length === 4 ? bytes.join('.') : address}:${Number.parseInt(hexPort, 16)}`];
+    }),
+  );
 }
 
 /** True if the process has ended, even if it is still a zombie. */

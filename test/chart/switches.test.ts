@@ -510,6 +510,10 @@ describe('traces', () => {
 });
 
 describe('the trusted proxies', () => {
+  test.each(['forms', 'token-handler'])('of %s are one hop by default, the ingress', async (component) => {
+    expect(await variable(component, 'TRUSTED_PROXIES', { files })).toBe('1');
+  });
+
   test.each([...['10.0.0.0/33', '10.0.0.0/0', '10.0.0/8', 'fc00::/129', 'fc00::/0', '10.0.0.0/8,', 'proxy', '100']])(
     '%s are refused by the chart and by the processes',
     async (trustedProxies) => {
