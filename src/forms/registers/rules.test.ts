@@ -558,7 +558,24 @@ describe('Common rule 2: a core user must give the tenant in the query parameter
 });
 
 describe('Order of checks: 401, 403, tenant, validation, then the configuration service', () => {
-  it('each check fails before the next one runs', async () => {
+  it.each([
+    { method: 'PATCH', path: '/..%2Fx', body: { description: 'x' }, pointer: '/params/name' },
+    { method: 'GET', path: '/..%2Fx', pointer: '/params/name' },
+    { method: 'DELETE', path: '/..%2Fx', pointer: '/params/name' },
+    { method: 'GET', path: '?top=x', pointer: '/query/top' },
+  ])('each check of $method $path fails before the next one runs', async ({ method, path, body, pointer }) => {
+    const noRole = await roleToken(backend.access, { 'form-service': [] }, { realm: 'core' });
+    const core = await roleToken(backend.access, { 'form-service': ['form-admin'] }, { realm: 'core' });
+    const down = await backend.start({ configurationUrl: 'http://127.0.0.1:9' });
+    const ask = (token?: string | null) => down.request(method, path, { ...(token !== undefined && { token }), body });
+    expect((await ask(null)).status).toBe(401);
+    expect((await ask(noRole)).status).toBe(403);
+    expect((await ask(core)).body).toMatchObject({ status: 400, errors: [{ pointer: '/query/tenantId' }] });
+    expect((await ask()).body).toMatchObject({ status: 400, errors: [{ pointer }] });
+    expect((await down.request(method, path.startsWith('?') ? '' : '/x', { body })).status).toBe(502);
+  });
+
+  it('each check of a create fails before the next one runs', async () => {
     const body = { name: '../x' };
     const noRole = await roleToken(backend.access, { 'form-service': [] }, { realm: 'core' });
     const core = await roleToken(backend.access, { 'form-service': ['form-admin'] }, { realm: 'core' });

@@ -101,7 +101,8 @@ async function readFacts(client: pg.Client): Promise<Facts> {
   return facts;
 }
 
-function serverProblems({ version, isStandby, connections }: Facts, needed: number): Finding[] {
+/** Exported for its test, because the tests have neither an old server nor a standby. */
+export function serverProblems({ version, isStandby, connections }: Facts, needed: number): Finding[] {
   const problems: Finding[] = [];
   const add = (name: string, problem: string) => problems.push({ severity: 'error', name, problem });
   if (version < oldestVersion)

@@ -91,15 +91,21 @@ describe('callbackUrl', () => {
       'é',
       'a',
     );
+    let accepted = 0;
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 8 }), (parts) => {
         const url = `https://app.example.org${parts.join('')}/clients/web/callback`;
         if (callbackUrlProblem(url, 'web') !== undefined) return;
+        accepted += 1;
+        const [authority = ''] = url.slice('https://'.length).split('/');
+        expect(authority).toMatch(/^[\p{L}\d.:%-]+$/u);
+        expect(new URL(url).host).toBe(new URL(`https://${authority}`).host);
         expect(new URL(url).pathname.endsWith('/clients/web/callback')).toBe(true);
         expect([new URL(url).username, new URL(url).search, new URL(url).hash]).toEqual(['', '', '']);
       }),
       { numRuns: 5_000 },
     );
+    expect(accepted).toBeGreaterThan(500);
   });
 });
 

@@ -1,5 +1,5 @@
 // Tests how proxied requests are forwarded, and their status codes, with a real identity provider, Redis and upstream.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { trickPaths } from '../../../test/support/path-tricks.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { basePath, startTargetWorld, type TargetWorld, targetUrn } from '../../../test/support/targets.ts';
@@ -11,7 +11,10 @@ beforeAll(async () => {
   world = await startTargetWorld({
     store: 'redis',
     env: { TARGET_SESSION_LIMIT: '100000', TARGET_ADDRESS_LIMIT: '100000' },
-    furtherClients: { other: { targets: [{ id: 'theirs', upstream: targetUrn('api:v1') }] } },
+    furtherClients: {
+      other: { targets: [{ id: 'theirs', upstream: targetUrn('api:v1') }] },
+      open: { targets: [{ id: 'opened', upstream: targetUrn('api:v1') }], UPSTREAM_ALLOWED_DOMAINS: '127.0.0.1' },
+    },
   });
 });
 afterAll(() => world.close());
@@ -239,6 +242,20 @@ describe('UPSTREAM_ALLOWED_DOMAINS', () => {
     } finally {
       await replica.close();
     }
+  });
+
+  it('is not extended by the configuration of a tenant', async () => {
+    const open = { clientId: 'open' };
+    await world.handler.register('open', { authCallbackUrl: world.clientUrl('callback', {}, open) });
+    const person = await world.enter(undefined, world.authUrl({}, open));
+    const target = '/token-handler/v1/targets/opened/x';
+    expect((await world.send({ target, as: person })).status).toBe(200);
+    world.upstream.forget();
+    const replica = await world.replica({ UPSTREAM_ALLOWED_DOMAINS: 'example.ca' });
+    onTestFinished(() => replica.close());
+    const refused = await world.send({ url: replica.url, target, as: person });
+    expect([refused.status, refused.problem]).toEqual([403, 'upstream-not-allowed']);
+    expect(world.upstream.seen).toEqual([]);
   });
 
   it('prevents the start if an entry is invalid', async () => {
