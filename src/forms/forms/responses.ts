@@ -58,12 +58,10 @@ export const formDataResponse = z.strictObject(formData).meta({ id: 'FormData' }
 export const savedDataResponse = z
   .strictObject({
     ...formData,
-    problems: problems
-      .optional()
-      .meta({
-        description:
-          'With validate=true: at most 20 problems for which a submit would be rejected; pointers begin with `/data`',
-      }),
+    problems: problems.optional().meta({
+      description:
+        'With validate=true: at most 20 problems for which a submit would be rejected; pointers begin with `/data`',
+    }),
     truncated: z.literal(true).optional().meta({ description: 'There may be more problems' }),
   })
   .meta({ id: 'SavedFormData' });
