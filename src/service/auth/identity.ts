@@ -5,7 +5,7 @@ import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../clock.ts';
 import { Problem } from '../http/problem.ts';
-import { isTokenFault, type SigningKeys, type VerifiedJwt } from './signing-keys.ts';
+import { isTokenFault, keysProblem, type SigningKeys, type VerifiedJwt } from './signing-keys.ts';
 import { noTenantIssuers, realmOfIssuer, realmPattern, type TenantIssuers } from './tenant-issuers.ts';
 import { claimsSchema, personOf } from './token-claims.ts';
 import { memoryOfRoles, rolesOf } from './token-roles.ts';
@@ -166,9 +166,7 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
 }
 
 function signatureProblem(cause: unknown): Problem {
-  if (isTokenFault(cause)) return unauthenticated('The token is not valid.', cause);
-  const headers = { 'Retry-After': '5' };
-  return new Problem('unavailable', 'The identity provider cannot be reached at the moment.', { cause, headers });
+  return isTokenFault(cause) ? unauthenticated('The token is not valid.', cause) : keysProblem(cause);
 }
 
 function isTenantOld({ caller, tenantRead }: VerifiedToken, now: Date): boolean {

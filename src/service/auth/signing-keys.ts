@@ -5,6 +5,7 @@
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
+import { Problem } from '../http/problem.ts';
 import { startBudget } from '../limits/paced-call.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
@@ -137,6 +138,12 @@ export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
 /** True if the error means that the token is invalid; false if the identity provider or the network failed. */
 export function isTokenFault(error: unknown): error is jose.errors.JOSEError {
   return error instanceof jose.errors.JOSEError;
+}
+
+/** Returns the Problem for an error of a verification that is no fault of the token. */
+export function keysProblem(cause: unknown): Problem {
+  const headers = { 'Retry-After': '5' };
+  return new Problem('unavailable', 'The identity provider cannot be reached at the moment.', { cause, headers });
 }
 
 const dependency = 'identity-provider';

@@ -2,9 +2,8 @@
 import * as jose from 'jose';
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
-import { idTokenAlgorithms, isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
+import { idTokenAlgorithms, isTokenFault, keysProblem, type SigningKeys } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
-import { Problem } from '../../service/http/problem.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
@@ -130,7 +129,6 @@ async function checkSignature(token: string, { tenant, issuer }: Expected, optio
   } catch (error) {
     if (error instanceof LogoutRefusal) throw error;
     if (isTokenFault(error)) throw new LogoutRefusal('the token is not valid', { cause: error });
-    const headers = { 'Retry-After': '5' };
-    throw new Problem('unavailable', 'The identity provider cannot be reached.', { cause: error, headers });
+    throw keysProblem(error);
   }
 }
