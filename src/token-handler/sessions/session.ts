@@ -1,5 +1,6 @@
 // Defines sessions and token sets: what they contain, when they expire, and when a refresh is due. Pure functions only.
 import { hash } from 'node:crypto';
+import * as jose from 'jose';
 import { isObject } from '../../service/json-value.ts';
 
 export interface SessionUser {
@@ -228,8 +229,7 @@ export function isUsable({ accessIssued, accessExpiry }: TokenSet, now: number):
  */
 export function claimsOf(token: string): Record<string, unknown> {
   try {
-    const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
-    return isObject(claims) ? claims : {};
+    return jose.decodeJwt(token);
   } catch {
     return {};
   }
