@@ -32,7 +32,7 @@ import type { RelyingParty } from './sign-in/relying-party.ts';
 import { authRoute, callbackRoute, type SignInOptions } from './sign-in/routes.ts';
 import type { SignIns } from './sign-in/sign-ins.ts';
 import type { TargetGuards } from './targets/handler.ts';
-import { isForTargets, targetPatternOf } from './targets/path.ts';
+import { isTargetRequestInAnyForm, targetPatternOf } from './targets/path.ts';
 import { targetRoute } from './targets/routes.ts';
 import type { Targets } from './targets/targets.ts';
 
@@ -153,5 +153,5 @@ export function createTokenHandlerListener(tokenHandler: TokenHandler): RequestL
     presentProblem: presentFailures(config.SIGN_IN_PAGES),
   });
   const proxy = createPlainListener(common, { routeOf: targetPatternOf, serve: targets.handler });
-  return (request, response) => (isForTargets(request) ? proxy(request, response) : app(request, response));
+  return (request, response) => (isTargetRequestInAnyForm(request) ? proxy(request, response) : app(request, response));
 }

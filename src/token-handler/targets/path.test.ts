@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { trickPaths } from '../../../test/support/path-tricks.ts';
 import {
-  isForTargets,
   isHarmless,
   isTargetRequest,
+  isTargetRequestInAnyForm,
   parseTargetAddress,
   targetPatternOf,
   upstreamPath,
@@ -208,7 +208,7 @@ describe('the address of a target', () => {
   ])('%s: %s', (url, expected, prefixOf) => {
     const request = url === undefined ? {} : { url };
     expect(isTargetRequest(request)).toBe(expected);
-    expect(isForTargets(request)).toBe(expected);
+    expect(isTargetRequestInAnyForm(request)).toBe(expected);
     expect(parseTargetAddress(url ?? '')?.targetId).toBe(expected ? 'forms' : undefined);
     expect(targetPatternOf(request)).toBe(`${prefixOf}:targetId/*path`);
   });
@@ -216,9 +216,9 @@ describe('the address of a target', () => {
   it('is recognised in absolute form, so that the target handler rejects it', () => {
     const written = '/token-handler/v1/targets/forms/x';
     for (const origin of ['http://evil.example', 'HTTPS://evil.example:8443', 'a+b-c.1://user@evil.example', 'x://']) {
-      expect([origin, isForTargets({ url: origin + written })]).toEqual([origin, true]);
+      expect([origin, isTargetRequestInAnyForm({ url: origin + written })]).toEqual([origin, true]);
       expect(isTargetRequest({ url: origin + written })).toBe(false);
-      expect([origin, isForTargets({ url: `${origin + written}/` })]).toEqual([origin, true]);
+      expect([origin, isTargetRequestInAnyForm({ url: `${origin + written}/` })]).toEqual([origin, true]);
     }
     // None of these addresses is in absolute form: each begins with a slash, a digit or an asterisk, not with a scheme.
     for (const url of [
@@ -226,7 +226,7 @@ describe('the address of a target', () => {
       `1://evil.example${written}`,
       `*?http://evil.example${written}`,
     ])
-      expect([url, isForTargets({ url })]).toEqual([url, false]);
+      expect([url, isTargetRequestInAnyForm({ url })]).toEqual([url, false]);
   });
 });
 

@@ -18,7 +18,7 @@ export function isTargetRequest({ url = '' }: Pick<IncomingMessage, 'url'>): boo
 }
 
 /** Like `isTargetRequest`, but also true for an address in absolute form (RFC 9112), which the handler rejects. */
-export function isForTargets({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
+export function isTargetRequestInAnyForm({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return isTargetRequest({ url: url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '') });
 }
 

@@ -11,7 +11,7 @@ export const targetRules: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/targets/path.ts',
-    text: "export function isForTargets({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {",
+    text: "export function isTargetRequestInAnyForm({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {",
     changes: [["''", '"Stryker was here!"']],
     kind: 'equivalent',
     why: 'a fallback for the type checker: the value is always present.',
