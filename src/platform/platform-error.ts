@@ -15,18 +15,7 @@ import type { QuarantineCause } from '../service/quarantine/quarantine.ts';
  * - `busy`: the service refused the call, because it has too many calls or too much data of the tenant
  * - `over-budget`: the service was not called, because the tenant's documents are too large to be read this often
  */
-export type PlatformErrorKind =
-  | 'unreachable'
-  | 'timeout'
-  | 'failed'
-  | 'denied'
-  | 'rejected'
-  | 'unregistered'
-  | 'open'
-  | 'busy'
-  | 'over-budget';
-
-const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
+const kinds = {
   unreachable: { slug: 'dependency-failed', says: 'cannot be reached' },
   timeout: { slug: 'dependency-timeout', says: 'did not respond in time' },
   failed: { slug: 'dependency-failed', says: 'failed' },
@@ -44,7 +33,9 @@ const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
     slug: 'busy',
     says: 'was not called, because the tenant’s documents are too large to be read this often',
   },
-};
+} satisfies Record<string, { slug: ProblemSlug; says: string }>;
+
+export type PlatformErrorKind = keyof typeof kinds;
 
 /** The reason of an error about a response with too many bytes or JSON values. */
 export const oversized = 'oversized';
