@@ -57,7 +57,7 @@ export interface Claim {
   limit: number;
 }
 
-interface LeftoverRows {
+export interface LeftoverRows {
   deletion: Deletion;
   event: PendingEvent;
 }

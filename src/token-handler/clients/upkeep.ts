@@ -24,6 +24,7 @@ import {
   createLeftoverStore,
   type Deletion,
   type LeftoverKind,
+  type LeftoverRows,
   type LeftoverStore,
   type PendingEvent,
   quarantineKind,
@@ -106,7 +107,7 @@ export function startUpkeep(options: UpkeepOptions) {
 async function processBatch<Kind extends LeftoverKind>(
   context: Context,
   kind: Kind,
-  work: (context: Context, row: Awaited<ReturnType<typeof context.store.claim<Kind>>>[number]) => Promise<void>,
+  work: (context: Context, row: LeftoverRows[Kind]) => Promise<void>,
 ): Promise<number> {
   const { store, pace, clock } = context;
   const now = clock();

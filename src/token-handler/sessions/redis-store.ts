@@ -9,7 +9,7 @@ import type { Redis } from '../../service/redis/redis.ts';
 import { defineScript } from '../../service/redis/redis-script.ts';
 import { createIndex, createOpenSessions } from './redis-indexes.ts';
 import { recordKey } from './session.ts';
-import type { SessionStore, StoredSession, TokenStore } from './store.ts';
+import type { ClaimResult, SessionStore, StoredSession, TokenStore } from './store.ts';
 
 /** `idle` is the time in milliseconds from the last recorded request to the end of a session. */
 export function createRedisStore(redis: Redis, { idle }: { idle: number }): SessionStore {
@@ -78,9 +78,7 @@ function createTokenStore(redis: Redis, idle: number): TokenStore {
       return expiry !== 0;
     },
     claim: async (handle, version, intentId) =>
-      (await redis.run(claimScript, keysOf(handle), [version, intentId, lifeTime])) as Awaited<
-        ReturnType<TokenStore['claim']>
-      >,
+      (await redis.run(claimScript, keysOf(handle), [version, intentId, lifeTime])) as ClaimResult,
     async showLife(handle, intentId) {
       await redis.run(showLifeScript, keysOf(handle), [intentId, lifeTime]);
     },

@@ -28,6 +28,14 @@ export interface RecordClient {
   del(keys: string[]): Promise<unknown>;
 }
 
+/**
+ * - `claimed`: the intent to refresh the tokens is written
+ * - `held`: another attempt has already written its intent
+ * - `changed`: the token set has another version
+ * - `gone`: the session has ended
+ */
+export type ClaimResult = 'claimed' | 'held' | 'changed' | 'gone';
+
 export interface TokenStore {
   /** Stores the tokens of a session whose record is already stored. This makes the session live. */
   start(handle: string, tokens: SealedTokens, now: number): Promise<void>;
@@ -45,12 +53,9 @@ export interface TokenStore {
   touch(handle: string, now: number, interval: number): Promise<boolean>;
   /**
    * Writes the intent to refresh this version of the token set, and returns `claimed`. A repeated claim with the same
-   * `intentId` also returns `claimed`. If the intent cannot be written, returns:
-   * - `held`: another attempt has already written its intent
-   * - `changed`: the token set has another version
-   * - `gone`: the session has ended
+   * `intentId` also returns `claimed`.
    */
-  claim(handle: string, version: number, intentId: string): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
+  claim(handle: string, version: number, intentId: string): Promise<ClaimResult>;
   /**
    * Writes a heartbeat, which shows that the refresh attempt is running. The store keeps a heartbeat for 5 s. `claim`
    * writes the first heartbeat. Does nothing if the session does not have this intent.
