@@ -19,7 +19,8 @@ export function retryDelay(failures: number, { first, cap }: Backoff, random: ()
 
 export interface RetryOptions {
   backoff: Backoff;
-  signal: AbortSignal;
+  /** Ends the retries. Without it, only a success or an error of `onFailure` ends them. */
+  signal?: AbortSignal;
   onFailure(error: unknown, retryInMs: number): void;
 }
 
@@ -29,7 +30,7 @@ export interface RetryOptions {
  */
 export async function retryUntilDone(action: () => Promise<void>, options: RetryOptions): Promise<boolean> {
   const { backoff, signal, onFailure } = options;
-  for (let failures = 1; !signal.aborted; failures += 1) {
+  for (let failures = 1; !signal?.aborted; failures += 1) {
     try {
       await action();
       return true;

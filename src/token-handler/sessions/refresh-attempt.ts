@@ -182,7 +182,7 @@ export class RefreshAttempts {
     const onFailure = (error: unknown) => {
       if (this.#stop.signal.aborted || this.#now() > until || !(error instanceof Problem)) throw error;
     };
-    await retryUntilDone(async () => void (await work()), { backoff, signal: AbortSignal.any([]), onFailure });
+    await retryUntilDone(async () => void (await work()), { backoff, onFailure });
   }
 
   #now(): number {
