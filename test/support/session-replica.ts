@@ -81,7 +81,7 @@ export interface SessionReplicaOptions {
   redisUrl?: string;
   limits?: Partial<SessionLimits>;
   keyRing?: string;
-  /** Timeout of a token request, in seconds. */
+  /** Timeout of a token request, in milliseconds. */
   refreshTimeout?: number;
   /** Largest number of concurrent refreshes in a realm. */
   concurrency?: number;
@@ -122,7 +122,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
   const discover = createProviderDiscovery({ addresses, log, timeout: 10_000 });
   const providers = createProviderCache({ addresses, discover, timeout: 10_000 });
   const signingKeys = createSigningKeys({ urlOf: providers.keysUrl, log, metrics });
-  const { refreshTimeout = 30 } = options;
+  const { refreshTimeout = 30_000 } = options;
   const relyingParty = createRelyingParty({ addresses, providers, signingKeys, metrics, refreshTimeout });
   const real = options.refresh?.(relyingParty.refresh) ?? relyingParty.refresh;
   const refresh: Refresh = async (...args) => {

@@ -28,7 +28,7 @@ beforeAll(async () => {
   door = await startTokenDoor(access.url);
   gate = await startTcpGate(Number(new URL(door.url).port));
   const accessUrl = `http://127.0.0.1:${gate.port}/auth`;
-  const start = () => startSessionReplica({ access, accessUrl, clock, redisUrl: redis.url, refreshTimeout: 2 });
+  const start = () => startSessionReplica({ access, accessUrl, clock, redisUrl: redis.url, refreshTimeout: 2_000 });
   replicas = [await start(), await start()];
 });
 afterAll(async () => {

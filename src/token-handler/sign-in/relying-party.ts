@@ -53,14 +53,14 @@ export interface RelyingPartyOptions {
   providers: ProviderCache;
   signingKeys: Pick<SigningKeys, 'ofRealm'>;
   metrics: Metrics;
-  /** Timeout of a refresh in seconds. It is long, because an incomplete refresh ends the session. */
+  /** Timeout of a refresh in milliseconds. It is long, because an incomplete refresh ends the session. */
   refreshTimeout?: number;
   /** The clock for checks of the times in tokens. The default is the system clock, which openid-client uses too. */
   clock?: Clock;
 }
 
 export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
-  const { addresses, providers, signingKeys, metrics, refreshTimeout = 30, clock = systemClock } = options;
+  const { addresses, providers, signingKeys, metrics, refreshTimeout = 30_000, clock = systemClock } = options;
   /** Returns the function that verifies ID tokens with the realm's keys. */
   const verifier = (realm: string): VerifyJwt => {
     const keys = signingKeys.ofRealm(realm, 'provider');

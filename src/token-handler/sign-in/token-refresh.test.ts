@@ -67,7 +67,7 @@ function start(given: Given): { outcome: Promise<RefreshOutcome>; close(): Promi
     ...{
       addresses: createProviderAddresses({ accessUrl: url }),
       metrics,
-      refreshTimeout: given.timeout ?? 20,
+      refreshTimeout: given.timeout ?? 20_000,
       clock: () => now,
     },
     verifier: (realm) => (realm === 'demo' ? (given.verify ?? verify) : Promise.reject),
@@ -248,13 +248,13 @@ describe('the refresh token is never sent again', () => {
 
   it('after no response in time', async () => {
     respond = () => undefined;
-    expect(await refresh({ timeout: 0.2 })).toEqual({ kind: 'unknown' });
+    expect(await refresh({ timeout: 200 })).toEqual({ kind: 'unknown' });
   });
 
   it('after the process has stopped during the request', async () => {
     const { promise: asked, resolve: respondNever } = Promise.withResolvers<unknown>();
     respond = respondNever;
-    const { outcome, close } = start({ timeout: 600 });
+    const { outcome, close } = start({ timeout: 600_000 });
     await asked;
     await close();
     expect(await outcome).toEqual({ kind: 'unknown' });

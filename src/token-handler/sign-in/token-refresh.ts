@@ -23,9 +23,9 @@ export interface TokenRefreshOptions {
   /** Returns a function that verifies JWTs with the realm's keys. */
   verifier(realm: string): VerifyJwt;
   metrics: Metrics;
-  /** Timeout of a token request, in seconds. */
+  /** Timeout of a token request, in milliseconds. */
   refreshTimeout: number;
-  /** The clock for checking times in ID tokens. */
+  /** The clock for dates in the header Retry-After. */
   clock: Clock;
 }
 
@@ -58,7 +58,7 @@ export function createTokenRefresh(options: TokenRefreshOptions) {
       let outcome: RefreshOutcome;
       try {
         const configuration = await configure(client);
-        configuration.timeout = refreshTimeout;
+        configuration.timeout = refreshTimeout / 1_000;
         configuration[oidc.customFetch] = exchange.fetch;
         const { issuer } = configuration.serverMetadata();
         const verify = verifier(client.realm);
