@@ -7,6 +7,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { csrfToken } from './cookies.ts';
 import { seenSession } from './guards.ts';
 import { listSessionsRoute } from './routes.ts';
+import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
 
 const unavailable = () => Promise.reject(new Problem('unavailable', 'The store cannot be reached.'));
@@ -54,7 +55,7 @@ describe('a person who lists sessions', () => {
     const user = { id: 'ana', name: 'Ana', roles: [] };
     const idIn = async (session: Partial<Session>) => {
       const { body } = await routes.list(await world.open({ session: { user, ...session } }));
-      return (body as { person: string }[])[0]?.person;
+      return body[0]?.person;
     };
     const ids = [await idIn({}), await idIn({ clientId: 'other' }), await idIn({ user: { ...user, id: 'ben' } })];
     expect(ids[1]).toBe(ids[0]);

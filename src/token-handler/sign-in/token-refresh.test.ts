@@ -117,6 +117,11 @@ describe('a refresh', () => {
     expect(counted).toEqual([['identity-provider', 'ok', true]]);
   });
 
+  it('may return an ID token that has expired by the clock of this process', async () => {
+    answer(200, { ...good, id_token: await signIdToken({ exp: seconds - 60 }) });
+    expect(await refresh()).toMatchObject({ kind: 'refreshed' });
+  });
+
   it('may return no ID token', async () => {
     answer(200, good);
     const outcome = await refresh();
@@ -127,7 +132,7 @@ describe('a refresh', () => {
   it.each<[string, object, string]>([
     ['of another person', { sub: 'ben' }, 'sub'],
     ['of another issuer', { iss: 'https://evil.example.org' }, 'iss'],
-    ['that has expired', { exp: seconds - 60 }, 'exp'],
+    ['of another person that has expired', { sub: 'ben', exp: seconds - 60 }, 'sub'],
   ])('with an ID token %s ends the session', async (_whose, claims, check) => {
     answer(200, { ...good, id_token: await signIdToken(claims) });
     expect(await refresh()).toEqual({ kind: 'foreign', check });
