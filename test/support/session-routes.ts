@@ -53,7 +53,7 @@ export interface Reply {
   status: number;
   headers: Headers;
   /** A list, or a problem with a type and perhaps errors. */
-  body: { id: string; tenant?: unknown }[] & { type?: string; errors?: unknown[] };
+  body: { id: string; person?: string; tenant?: unknown }[] & { type?: string; errors?: unknown[] };
 }
 
 export async function ask(url: string, init: RequestInit = {}): Promise<Reply> {
