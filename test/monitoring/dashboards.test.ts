@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createCatalogue } from '../../dev/monitoring/catalogue.ts';
+import { createCatalogue, createMetricsOf, monitoredProcesses } from '../../dev/monitoring/catalogue.ts';
 import { buildDashboards, dashboardFile, metricsIn } from '../../dev/monitoring/dashboards/dashboards.ts';
 import { leftOut } from '../../dev/monitoring/dashboards/left-out.ts';
 import { runbookFolder } from '../../dev/monitoring/dashboards/panels.ts';
@@ -22,6 +22,16 @@ it('charts/formgate/dashboards is up to date: npm run docs writes it', () => {
   expect([...built.keys()].map((name) => `${name}.json`).sort()).toEqual(dashboardNames());
   for (const [name, dashboard] of built)
     expect(readFileSync(join(dashboardFolder, `${name}.json`), 'utf8'), name).toBe(dashboardFile(dashboard));
+});
+
+it('the menu of services is complete as soon as a process has started', async () => {
+  const metrics = monitoredProcesses.map((process) => createMetricsOf(process).registry.metrics());
+  const text = (await Promise.all(metrics)).join('\n');
+  for (const { title, templating } of dashboards) {
+    const query = JSON.stringify(templating.list.find(({ name }) => name === 'job')?.query);
+    const [, metric = 'none'] = /label_values\((\w+)\{/.exec(query) ?? [];
+    expect(text, title).toMatch(new RegExp(`^${metric}[{ ]`, 'm'));
+  }
 });
 
 describe('every metric of the catalogue', () => {

@@ -20,8 +20,8 @@ interface DashboardText {
   title: string;
   description: string;
   /**
-   * A metric that only the pods of this dashboard export. The dashboard's menu of services lists the values of the
-   * metric's label `job`.
+   * A metric that only the pods of this dashboard export, from their start. The dashboard's menu of services lists
+   * the values of the metric's label `job`.
    */
   exportedBy: string;
   rows(queries: Queries): RowText[];
@@ -39,7 +39,7 @@ const dashboards: readonly DashboardText[] = [
     name: 'form-service',
     title: 'Formgate: form service',
     description: 'Requests, forms, codes, caches, database connections and child processes of the form service.',
-    exportedBy: 'formgate_forms',
+    exportedBy: 'formgate_schema_suspensions_total',
     rows: formService,
   },
   {
