@@ -82,6 +82,10 @@ test.each([
   [{ 'prometheusRule.objectives.latency': 94.9 }, /latency/],
   [{ 'prometheusRule.objectives.formApiSeconds': 0.3 }, /formApiSeconds/],
   [{ 'prometheusRule.thresholds.outboxAge': 1 }, /outboxAge/],
+  // The rules look back 5 minutes, so a series that is written less often would be missing for a part of the time.
+  [{ 'prometheusRule.evaluationSeconds': 121 }, /evaluationSeconds/],
+  [{ 'serviceMonitor.interval': '3m' }, /serviceMonitor\.interval: 3m is too long/],
+  [{ 'prometheusRule.disabledAlerts': ['FormgateStoreDwon'] }, /disabledAlerts: there is no alert FormgateStoreDwon/],
 ])('%j is rejected', async (set, message) => {
   const { code, stderr } = await template(helm, { files, set: { ...on, ...set } });
   expect(code).not.toBe(0);

@@ -645,6 +645,14 @@ describe('invalid values', () => {
       'not both',
     ],
     ['two kinds of Redis', { 'redis.sentinels': ['a:1'] }, 'only one of url, sentinels and clusterNodes'],
+    [
+      'a directory beside the platform server',
+      {
+        ...{ 'platformServer.enabled': true, 'platformServer.mailFrom': 'a@example.org' },
+        ...{ 'platformServer.smtp.value': 'smtp://mail', 'platformServer.database.value': 'postgres://a/b' },
+      },
+      'directory.url: platformServer.enabled already provides the directory',
+    ],
     ['sessions in the memory of two pods', { 'tokenHandler.env.SESSION_STORE': 'memory' }, 'replicas to 1'],
     ['an HTTPRoute without a Gateway', { 'httpRoute.enabled': true }, 'name at least one Gateway'],
     [

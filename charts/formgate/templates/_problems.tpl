@@ -9,7 +9,9 @@
 {{- if not (or .Values.directory.url .Values.platformServer.enabled) -}}
 {{- $problems = append $problems "directory.url: set the base URL of the directory service, or set platformServer.enabled" -}}
 {{- end -}}
-{{- $needed := dict -}}
+{{- if and .Values.directory.url .Values.platformServer.enabled -}}
+{{- $problems = append $problems "directory.url: platformServer.enabled already provides the directory; remove one of them" -}}
+{{- end -}}
 {{- range $part, $secrets := fromYaml (include "formgate.secretSources" .) -}}
 {{- range $variable, $secret := $secrets -}}
 {{- $given := and $secret.source.existingSecret.name $secret.source.value -}}
@@ -143,6 +145,9 @@
 {{- if and .enabled (gt (include "formgate.seconds" .scrapeTimeout | float64) (include "formgate.seconds" .interval | float64)) -}}
 {{- $problems = append $problems (printf "serviceMonitor.scrapeTimeout: %s is longer than the interval %s" .scrapeTimeout .interval) -}}
 {{- end -}}
+{{- if and .enabled $values.prometheusRule.enabled (gt (include "formgate.seconds" .interval | float64) 120.0) -}}
+{{- $problems = append $problems (printf "serviceMonitor.interval: %s is too long for the rules of prometheusRule, which look back 5 minutes; set at most 2m" .interval) -}}
+{{- end -}}
 {{- end -}}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" (include "formgate.fullname" .)) -}}
 {{- $problems = append $problems (printf "fullnameOverride: set a name of lower-case letters, digits and hyphens that begins with a letter; Kubernetes permits no Service named %s" (include "formgate.fullname" .)) -}}
@@ -156,6 +161,11 @@
 {{- end -}}
 {{- if and .Values.prometheusRule.enabled (not .Values.serviceMonitor.enabled) (not .Values.prometheusRule.matchers) -}}
 {{- $problems = append $problems "prometheusRule.matchers: without serviceMonitor.enabled, set the labels that select the series of this release" -}}
+{{- end -}}
+{{- range .Values.prometheusRule.disabledAlerts -}}
+{{- if not (contains (printf "alert: %s\n" .) ($.Files.Get "files/alerts.yaml")) -}}
+{{- $problems = append $problems (printf "prometheusRule.disabledAlerts: there is no alert %s" .) -}}
+{{- end -}}
 {{- end -}}
 {{- with .Values.prometheusRule -}}
 {{- if and .enabled .matchers (not (fromJson (include "formgate.recordedSelection" .matchers)).matchers) -}}
