@@ -96,7 +96,7 @@ test('the ServiceMonitor adds the label release, by which the rules select the s
   const objects = await render(helm, { files: [join(chart, 'ci/extended-values.yaml')] });
   const { spec } = pick<KubeObject & { spec: { endpoints: { relabelings: object[] }[] } }>(objects, 'ServiceMonitor');
   expect(spec.endpoints[0]?.relabelings).toEqual([
-    { sourceLabels: ['__meta_kubernetes_service_label_app_kubernetes_io_instance'], targetLabel: 'release' },
+    { targetLabel: 'release', replacement: 'formgate' },
     { action: 'replace', targetLabel: 'cluster', replacement: 'north' },
   ]);
 });
