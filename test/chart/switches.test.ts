@@ -50,6 +50,8 @@ test('the labels of the chart win over common labels, because selectors use them
       'app.kubernetes.io/part-of': 'formgate',
       team: 'forms',
     });
+  const { spec } = pick<{ spec: { jobTemplate: KubeObject } }>(objects, 'CronJob');
+  expect(spec.jobTemplate.metadata.labels).toMatchObject({ 'app.kubernetes.io/name': 'formgate', team: 'forms' });
 });
 
 test('a label that several values set, or that the chart sets, is written once into each object', async () => {
@@ -404,6 +406,12 @@ describe('what operators add', () => {
     expect(names).toContainEqual(['token-handler', 'PROXY_PASSWORD', true]);
   });
 
+  test('the pod of helm test has the configured resources, as a ResourceQuota may require', async () => {
+    const resources = { requests: { cpu: '10m', memory: '64Mi' }, limits: { cpu: '100m', memory: '128Mi' } };
+    const pods = podTemplates(await rendered({ 'tests.resources': resources }));
+    expect(pods.find(({ component }) => component === 'test')?.spec.containers[0]?.resources).toEqual(resources);
+  });
+
   test('one process can do without what all others have', async () => {
     const all = {
       'pods.nodeSelector': { pool: 'forms' },
@@ -462,6 +470,15 @@ describe('what operators add', () => {
     expect(printed.map(({ kind }) => kind)).toEqual(roles);
     const [pod] = podTemplates(without).filter(({ component }) => component === 'reconciler');
     expect(printed[1]).toMatchObject({ subjects: [{ name: pod?.spec.serviceAccountName, namespace: 'forms' }] });
+  });
+
+  test('a reconciler that reads no CoreClients has no token and no Role, and cannot reach the Kubernetes API', async () => {
+    const objects = await rendered({ 'reconciler.env.CORE_CLIENTS': 'off' });
+    expect(podTemplates(objects).filter(({ spec }) => spec.automountServiceAccountToken)).toEqual([]);
+    for (const kind of ['Role', 'RoleBinding']) expect(kinds(objects)).not.toContain(kind);
+    const policies = JSON.stringify(objects.filter(({ kind }) => kind === 'NetworkPolicy'));
+    expect(policies).not.toContain('6443');
+    expect(JSON.stringify(await rendered())).toContain('6443');
   });
 
   test('without a ServiceAccount of its own, the reconciler gives the default one no rights', async () => {

@@ -83,3 +83,8 @@ labels:
 {{- define "formgate.serviceUrl" -}}
 http://{{ include "formgate.partName" . }}.{{ .root.Release.Namespace }}.svc:8080
 {{- end -}}
+
+{{/* "true" if the reconciler reads CoreClients at the Kubernetes API, else empty: root */}}
+{{- define "formgate.reconcilerUsesApi" -}}
+{{- if and .Values.reconciler.enabled (ne (get .Values.reconciler.env "CORE_CLIENTS") "off") -}}true{{- end -}}
+{{- end -}}
