@@ -72,6 +72,21 @@ describe('the forms of a tenant with very many due forms', () => {
     expect(await statusesOf(first)).toEqual({ Locked: many });
   });
 
+  it('wait while too many events are undelivered, and are locked by a later run', async () => {
+    await world.pool.query('DELETE FROM forms; DELETE FROM outbox');
+    await fill(first);
+    const dryRun = { only: undefined, dryRun: true, allowPrune: false };
+    const run = (changes = {}) => world.run({ mostUndelivered: 5_000, ...changes });
+    // The search for drafts to warn counts as one of the 10,000 forms.
+    expect(await run()).toMatchObject({ outcome: 'succeeded', counts: { locked: 9_999 } });
+    expect(world.log.text()).toContain('expiry of backlogs paused: too many events are undelivered');
+    await fill(first);
+    expect(await run()).toMatchObject({ outcome: 'succeeded', counts: { locked: 0 } });
+    expect(await run({ arguments: dryRun })).toMatchObject({ counts: { locked: many + 501 } });
+    await world.pool.query('UPDATE outbox SET accepted = $1', [world.now()]);
+    expect(await run()).toMatchObject({ counts: { locked: 9_999 } });
+  });
+
   it('are locked in turn with those of another such tenant, and the counts contain all of them', async () => {
     await world.pool.query('DELETE FROM forms');
     await fill(first, second);

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { planSql } from '../outbox/settle-statements.ts';
-import { countByTenantSql, countSql, oldestOverdueSql } from './count-statements.ts';
+import { countByTenantSql, countSql, oldestOverdueSql, undeliveredSql } from './count-statements.ts';
 import { definitionsSql } from './definition-statements.ts';
 import { noticeGrace, type Policy } from './expiry.ts';
 import type { DefinitionKey } from './retention.ts';
@@ -221,6 +221,11 @@ export const expiryStore = {
     { policies, now, most }: { policies: readonly Policy[]; now: Date; most: number },
   ): Promise<{ tenantId: string; count: number }[]> {
     return (await db.query(stageSql[stage].countByTenant, [...boundsOf(stage, policies, now), most])).rows;
+  },
+  /** True if at least `count` events are due but not delivered. Call it in a transaction. */
+  async hasUndelivered(db: pg.ClientBase, now: Date, count: number): Promise<boolean> {
+    await db.query(planSql);
+    return (await db.query(undeliveredSql, [now, count - 1])).rowCount === 1;
   },
   /** Returns the time at which the most overdue draft should have been locked. Undefined if no draft is overdue. */
   async oldestOverdue(db: Queryable, policies: readonly Policy[], now: Date): Promise<Date | undefined> {
