@@ -22,7 +22,7 @@ export interface ApplicantBrowser {
   /** The browser's cookies, keyed by name. */
   jar: Map<string, string>;
   /**
-   * Sends a request of the page. `path` is below `/apply/api/tenants/demo`. Headers that are undefined are not sent.
+   * Sends a request of the page. `path` is below `/apply/api/tenants/{realm}`. Headers that are undefined are not sent.
    */
   ask(method: string, path: string, call?: PageCall): Promise<PageResponse>;
   /** Starts a draft for a new address, and returns its id and ETag. */
@@ -35,7 +35,8 @@ export interface ApplicantBrowser {
 export interface TestApply {
   forms: TestForms;
   origin: string;
-  browser(): ApplicantBrowser;
+  /** `realm` is that of the tenant whose pages the browser shows; by default `demo`. */
+  browser(realm?: string): ApplicantBrowser;
   /** Asks for a code in the browser, and reads it from the mail to this address. */
   code(browser: ApplicantBrowser, id: string, email: string): Promise<string>;
   close(): Promise<void>;
@@ -66,7 +67,7 @@ export async function startTestApply(options: TestFormsOptions = {}): Promise<Te
   return {
     forms,
     origin,
-    browser: () => createApplicantBrowser(forms.url, origin),
+    browser: (realm = 'demo') => createApplicantBrowser(`${forms.url}/apply/api/tenants/${realm}`, origin),
     async code(browser, id, email) {
       const { mailbox } = forms.platform;
       const before = new Set(mailbox.messages().map((message) => message.id));
@@ -94,7 +95,7 @@ function createApplicantBrowser(url: string, origin: string): ApplicantBrowser {
         'content-type': body === undefined ? undefined : 'application/json',
         ...headers,
       };
-      const response = await fetch(`${url}/apply/api/tenants/demo${path}`, {
+      const response = await fetch(`${url}${path}`, {
         method,
         headers: Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined),
         ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),

@@ -206,6 +206,31 @@ describe('a browser that has not entered a code', () => {
     expect(await page.ask('GET', `/forms/${mine.id}`)).toMatchObject({ status: 200 });
   });
 
+  it('cannot use a cookie at the pages of another tenant', async () => {
+    const { owner, id } = await draftOfAnother();
+    const elsewhere = apply.browser('other');
+    for (const [name, value] of owner.jar) elsewhere.jar.set(name, value);
+    // An upload does not call the form service, which would refuse the form of another tenant.
+    const upload = async (page: ApplicantBrowser) => {
+      const headers = { 'content-type': 'application/octet-stream' };
+      return (await page.ask('POST', `/forms/${id}/files?name=plan.pdf`, { body: 'content', headers })).body.type;
+    };
+    expect(await upload(elsewhere)).toBe(refusal);
+    expect(await upload(owner)).toBe('urn:formgate:problem:no-file-service');
+  });
+
+  it('cannot use two valid cookies of one form, because another host may have set one of them', async () => {
+    const { owner, id, email } = await draftOfAnother();
+    const name = `formgate-form-${id.replaceAll('-', '')}`;
+    const first = `${name}=${owner.jar.get(name)}`;
+    await owner.enter(id, await apply.code(owner, id, email));
+    const second = `${name}=${owner.jar.get(name)}`;
+    expect(second).not.toBe(first);
+    const show = async (cookie: string) => (await owner.ask('GET', `/forms/${id}`, { headers: { cookie } })).status;
+    expect([await show(first), await show(second)]).toEqual([200, 200]);
+    expect(await show(`${first}; ${second}`)).toBe(401);
+  });
+
   it('does not get the form of another browser with its idempotency key', async () => {
     const [one, two] = [browser(), browser()];
     const key = randomUUID();

@@ -14,10 +14,11 @@ type CountOptions = Pick<ApplyRoutesOptions, 'store' | 'hashes' | 'countLimits' 
 /** Takes a count back. Never rejects. */
 type Uncount = () => Promise<void>;
 
-/** The limits of one address, or those that all applicants share, and what a person reads if one is reached. */
-interface Group {
-  limits: Limit[];
-  detail: string;
+interface Counted {
+  /** The limits of one address, and what a person reads if one is reached. */
+  own: { limits: Limit[]; detail: string };
+  /** The limits that all applicants share. What fits into the tenant's reserve does not count towards the total. */
+  shared: { tenant: Limit; reserve: Limit; total: Limit; detail: string };
 }
 
 /**
@@ -39,10 +40,14 @@ export async function countDraft(
     limit('apply-drafts-address', addressOf(response), perAddress),
     limit('apply-drafts-email', `${tenantId}\0${email.trim().toLowerCase()}`, networksPerEmail * perAddress),
   ];
-  const shared = [limit('apply-drafts-tenant', tenantId, perTenant), limit('apply-drafts-total', '', total)];
+  const shared = {
+    tenant: limit('apply-drafts-tenant', tenantId, perTenant),
+    reserve: limit('apply-drafts-reserve', tenantId, reserveOf(total)),
+    total: limit('apply-drafts-total', '', total),
+  };
   return count(options, tenantId, {
     own: { limits: own, detail: 'Too many drafts were created from this network or for this email address.' },
-    shared: { limits: shared, detail: 'Too many drafts are being created at the moment.' },
+    shared: { ...shared, detail: 'Too many drafts are being created at the moment.' },
   });
 }
 
@@ -58,13 +63,14 @@ export async function countUpload(options: CountOptions, bytes: number, response
   const limit = (name: string, key: string, most: number) =>
     limitOf(options, name, key, { most: Math.floor(most / kibibyte), amount });
   const own = [limit('apply-upload-bytes-address', addressOf(response), perAddress)];
-  const shared = [
-    limit('apply-upload-bytes-tenant', tenantId, perTenant),
-    limit('apply-upload-bytes-total', '', total),
-  ];
+  const shared = {
+    tenant: limit('apply-upload-bytes-tenant', tenantId, perTenant),
+    reserve: limit('apply-upload-bytes-reserve', tenantId, reserveOf(total)),
+    total: limit('apply-upload-bytes-total', '', total),
+  };
   return count(options, tenantId, {
     own: { limits: own, detail: 'Too many large files were uploaded from this network.' },
-    shared: { limits: shared, detail: 'Too many files are being uploaded at the moment.' },
+    shared: { ...shared, detail: 'Too many files are being uploaded at the moment.' },
   });
 }
 
@@ -73,6 +79,8 @@ export async function countUpload(options: CountOptions, bytes: number, response
  * stranger who knows an address cannot keep its owner from creating drafts.
  */
 const networksPerEmail = 3;
+/** The part of a total limit that each tenant has in any case, so that strangers cannot use up the limit for all. */
+const reserveOf = (total: number) => Math.floor(total / 50);
 const kibibyte = 1_024;
 const addressOf = (response: Response) => networkOf(response.locals.forwarded.address);
 const limitOf = ({ hashes }: CountOptions, name: string, key: string, of: { most: number; amount: number }): Limit => ({
@@ -84,12 +92,16 @@ const limitOf = ({ hashes }: CountOptions, name: string, key: string, of: { most
 async function count(
   { store, countLimits, metrics, clock, log }: CountOptions,
   tenantId: string,
-  { own, shared }: { own: Group; shared: Group },
+  { own, shared: { tenant, reserve, total, detail } }: Counted,
 ): Promise<Uncount> {
-  const limits = [...own.limits, ...shared.limits];
   const { index, secondsLeft } = windowAt(clock().getTime(), countLimits.window);
   const start = new Date(index * countLimits.window);
-  const reached = await store.count(tenantId, limits, start);
+  let limits = [...own.limits, tenant, reserve];
+  let reached = await store.count(tenantId, limits, start);
+  if (reached === reserve.name) {
+    limits = [...own.limits, tenant, total];
+    reached = await store.count(tenantId, limits, start);
+  }
   if (reached === undefined)
     return () =>
       store
@@ -99,7 +111,7 @@ async function count(
   if (reached === retryLimit) return async () => undefined;
   metrics.rateLimited.inc({ limit: reached });
   const headers = { 'Retry-After': String(secondsLeft) };
-  if (shared.limits.some(({ name }) => name === reached)) throw new Problem('busy', shared.detail, { headers });
+  if (reached === tenant.name || reached === total.name) throw new Problem('busy', detail, { headers });
   throw new Problem('too-many-requests', own.detail, { headers });
 }
 

@@ -3,12 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { findFreePort } from '../../../dev/ports.ts';
 import { startTestApply, type TestApply } from '../../../test/support/apply.ts';
+import { dumpDatabase, placesOf } from '../../../test/support/database-dump.ts';
+import { configure, permit } from '../../../test/support/forms.ts';
 import { roomInWindow } from '../../../test/support/rate-window.ts';
 import { startTcpGate, type TcpGate } from '../../../test/support/tcp-gate.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { createApplyStore } from './store.ts';
 
 const minute = 60_000;
+/** A tenant has two of them in reserve. */
+const draftsTotal = 100;
 let apply: TestApply;
 let gate: TcpGate;
 beforeAll(async () => {
@@ -20,6 +24,7 @@ beforeAll(async () => {
       ...address,
       APPLY_DRAFTS_PER_ADDRESS: '3',
       APPLY_DRAFTS_PER_TENANT: '14',
+      APPLY_DRAFTS_TOTAL: String(draftsTotal),
       APPLY_REQUEST_LIMIT: '200',
     }),
   });
@@ -31,8 +36,8 @@ afterAll(async () => {
   await gate.close();
 });
 
-const start = (address: string, email = `${randomUUID()}@example.org`) =>
-  apply.browser().ask('POST', '/definitions/permit/forms', {
+const start = (address: string, email = `${randomUUID()}@example.org`, realm?: string) =>
+  apply.browser(realm).ask('POST', '/definitions/permit/forms', {
     body: { email, language: 'en' },
     headers: { 'idempotency-key': randomUUID(), 'x-forwarded-for': address },
   });
@@ -70,9 +75,33 @@ it('drafts are limited by client address, by email address and by tenant, and th
   expect((await start('203.0.113.1')).status).toBe(201);
 });
 
+it('drafts are limited in total, but a tenant has a fiftieth of the total even if others have used it up', async () => {
+  apply.forms.advance(60 * minute);
+  const { platform, pool } = apply.forms;
+  await configure({ ...platform, tenant: platform.otherTenant }, 'platform', 'form-service', { permit });
+  let address = 0;
+  const startAt = async (realm?: string) => {
+    address += 1;
+    return start(`198.51.100.${address}`, undefined, realm);
+  };
+  for (const status of [201, 201, 201]) expect((await startAt()).status).toBe(status);
+  const sql = `UPDATE apply_counts SET used = $1 WHERE name = 'apply-drafts-total' AND used = 1
+    AND window_start = (SELECT max(window_start) FROM apply_counts)`;
+  expect((await pool.query(sql, [draftsTotal])).rowCount).toBe(1);
+  expect(await startAt()).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:busy' } });
+  expect((await startAt('other')).status).toBe(201);
+  expect((await startAt('other')).status).toBe(201);
+  expect(await startAt('other')).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:busy' } });
+  expect(await limited('apply-drafts-total')).toBe(2);
+});
+
 it('old counts are removed, and no address is stored', async () => {
-  const { rows } = await apply.forms.pool.query('SELECT name, key, window_start FROM apply_counts');
-  expect(JSON.stringify(rows)).not.toMatch(/203\.0|example\.org/);
+  apply.forms.advance(60 * minute);
+  const [address, email] = ['203.0.113.77', 'count.canary@example.org'];
+  expect((await start(address, email)).status).toBe(201);
+  const dump = await dumpDatabase(apply.forms.pool);
+  for (const secret of [address, email])
+    expect(placesOf(dump, secret).filter((place) => place.startsWith('public.apply_'))).toEqual([]);
   const store = createApplyStore(unsharedPool(apply.forms.pool));
   const window = (hours: number) => new Date(Date.UTC(2030, 0, 1, hours));
   const limits = [{ name: 'test', key: Buffer.from('key'), most: 2, amount: 1 }];

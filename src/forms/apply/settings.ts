@@ -43,7 +43,9 @@ export const applyFields = {
     'Drafts that may be created in APPLY_DRAFTS_WINDOW from one client address; three times as many for one email address',
   ),
   APPLY_DRAFTS_PER_TENANT: drafts(1_000).describe('Drafts that may be created in APPLY_DRAFTS_WINDOW in one tenant'),
-  APPLY_DRAFTS_TOTAL: drafts(5_000).describe('Drafts that may be created in APPLY_DRAFTS_WINDOW in total'),
+  APPLY_DRAFTS_TOTAL: drafts(5_000).describe(
+    'Drafts that may be created in APPLY_DRAFTS_WINDOW in total, beyond a fiftieth of this number for each tenant',
+  ),
   APPLY_DRAFTS_WINDOW: isoDuration('PT1H', { max: 'P1D', positive: true }).describe(
     'Length of the window in which drafts and the sizes of uploaded files count; all pods count together',
   ),
@@ -68,7 +70,9 @@ export const applyFields = {
     'Bytes that may be uploaded in APPLY_DRAFTS_WINDOW from one client address',
   ),
   APPLY_UPLOAD_BYTES_PER_TENANT: bytes(20).describe('Bytes that may be uploaded in APPLY_DRAFTS_WINDOW in one tenant'),
-  APPLY_UPLOAD_BYTES_TOTAL: bytes(100).describe('Bytes that may be uploaded in APPLY_DRAFTS_WINDOW in total'),
+  APPLY_UPLOAD_BYTES_TOTAL: bytes(100).describe(
+    'Bytes that may be uploaded in APPLY_DRAFTS_WINDOW in total, beyond a fiftieth of this number for each tenant',
+  ),
 };
 
 interface ApplyAccount {

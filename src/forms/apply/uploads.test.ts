@@ -10,6 +10,7 @@ import {
   startTestApply,
   type TestApply,
 } from '../../../test/support/apply.ts';
+import { configure, permit } from '../../../test/support/forms.ts';
 
 /** The status of the file service's next responses, and what it does before it responds to an upload. */
 let fileStatus = 200;
@@ -37,6 +38,8 @@ beforeAll(async () => {
       APPLY_UPLOAD_LIMIT: '6',
       APPLY_UPLOAD_BYTES_PER_ADDRESS: '8192',
       APPLY_UPLOAD_BYTES_PER_TENANT: '24576',
+      // A tenant has 2 KiB of them in reserve.
+      APPLY_UPLOAD_BYTES_TOTAL: '102400',
     }),
   });
 });
@@ -242,4 +245,18 @@ it('the bytes of stored files are limited by client address and by tenant, and t
   expect(statuses(await uploadTimes(11))).toEqual([...Array(10).fill(201), 503]);
   beginHour();
   expect(statuses(await uploadTimes(1, hostile))).toEqual([201]);
+});
+
+it('the bytes of stored files are limited in total, but a tenant has a fiftieth of the total in any case', async () => {
+  const { platform, pool } = apply.forms;
+  await configure({ ...platform, tenant: platform.otherTenant }, 'platform', 'form-service', { permit });
+  const pages = { demo: apply.browser('demo'), other: apply.browser('other') };
+  const uploadAt = async (realm: keyof typeof pages) =>
+    (await upload(pages[realm], (await pages[realm].start()).id)).status;
+  for (let nth = 0; nth < 3; nth += 1) expect(await uploadAt('demo')).toBe(201);
+  const sql = `UPDATE apply_counts SET used = 100 WHERE name = 'apply-upload-bytes-total' AND used = 1
+    AND window_start = (SELECT max(window_start) FROM apply_counts)`;
+  expect((await pool.query(sql)).rowCount).toBe(1);
+  expect(await uploadAt('demo')).toBe(503);
+  expect([await uploadAt('other'), await uploadAt('other'), await uploadAt('other')]).toEqual([201, 201, 503]);
 });
