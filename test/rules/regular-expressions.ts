@@ -2,11 +2,13 @@
 // an expression block the event loop for everybody. The library recheck proves that the other expressions are linear.
 // The proof takes seconds for some expressions, so `npm run docs` stores the proved expressions in
 // linear-expressions.json.
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseSync, Visitor } from 'oxc-parser';
+import { fileURLToPath } from 'node:url';
+import { type CallExpression, type NewExpression, parseSync, Visitor, type VisitorObject } from 'oxc-parser';
 import { checkSync } from 'recheck';
-import { codeEndings, listFiles } from './source-files.ts';
+import { codeEndings, listFiles, type SourceFile } from './source-files.ts';
 
 /**
  * Expressions that take more than linear time, or that recheck cannot judge, with the reason why they do no harm. The
@@ -49,6 +51,12 @@ export const harmless: Readonly<Record<string, Readonly<Record<string, string>>>
   },
 };
 
+/** Files whose expressions depend on texts that only a running process has, with the reason why they do no harm. */
+export const harmlessBuilders: Readonly<Record<string, string>> = {
+  'src/service/workers/linear-pattern.ts': 'decision 0033 says how patterns of data schemas are run',
+  'src/token-handler/targets/untrusted-headers.ts': 'alternatives of letters, digits and hyphens, without repetition',
+};
+
 export interface UsedExpression {
   path: string;
   expression: string;
@@ -56,18 +64,37 @@ export interface UsedExpression {
 
 /** Returns the regular expressions in the code that runs in production. */
 export function expressionsIn(root: string): UsedExpression[] {
-  const found: UsedExpression[] = [];
-  for (const { path, text } of listFiles(root, ['src', 'reconciler'], codeEndings)) {
-    if (path.includes('.test.')) continue;
-    const visitor = new Visitor({
-      Literal(node) {
-        if ('regex' in node && node.regex)
-          found.push({ path, expression: `/${node.regex.pattern}/${node.regex.flags}` });
-      },
-    });
-    visitor.visit(parseSync(path, text).program);
-  }
+  const found = builtExpressions().map(({ path, expression }) => ({ path, expression }));
+  visitProduction(root, ({ path }) => ({
+    Literal(node) {
+      if ('regex' in node && node.regex) found.push({ path, expression: `/${node.regex.pattern}/${node.regex.flags}` });
+    },
+  }));
   return found;
+}
+
+/** Returns the regular expressions that the code builds from texts, with their places. */
+export function builtExpressions(): (UsedExpression & { place: string })[] {
+  const printer = fileURLToPath(import.meta.resolve('./print-built-expressions.ts'));
+  return JSON.parse(execFileSync(process.execPath, [printer], { encoding: 'utf8' }));
+}
+
+/** Returns the places (file and line) where the code builds regular expressions from texts. */
+export function buildersIn(root: string): { path: string; place: string }[] {
+  const found: { path: string; place: string }[] = [];
+  visitProduction(root, ({ path, text }) => {
+    const add = ({ callee, start }: NewExpression | CallExpression) => {
+      if (callee.type === 'Identifier' && callee.name === 'RegExp')
+        found.push({ path, place: `${path}:${text.slice(0, start).split('\n').length}` });
+    };
+    return { NewExpression: add, CallExpression: add };
+  });
+  return found;
+}
+
+function visitProduction(root: string, visitorOf: (file: SourceFile) => VisitorObject): void {
+  for (const file of listFiles(root, ['src', 'reconciler'], codeEndings))
+    if (!file.path.includes('.test.')) new Visitor(visitorOf(file)).visit(parseSync(file.path, file.text).program);
 }
 
 /** Returns whether recheck proves that an expression takes linear time. */
