@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseSync } from 'oxc-parser';
-import type { ModuleResult } from './results.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -19,7 +18,7 @@ export function codeHash(text: string): string {
 }
 
 /** Returns whether the code of a module has not changed since its mutants ran. */
-export function isCurrent({ file, codeSha256 }: Pick<ModuleResult, 'file' | 'codeSha256'>): boolean {
+export function isCurrent({ file, codeSha256 }: { file: string; codeSha256?: string }): boolean {
   const path = join(root, file);
   return existsSync(path) && codeHash(readFileSync(path, 'utf8')) === codeSha256;
 }

@@ -58,9 +58,9 @@ export interface JobQuarantine {
   event(sequence: string, attempts: number, job: () => Promise<void>): Promise<void>;
   delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;
   /**
-   * Releases items that another version of the product quarantined, deletes items that have been in quarantine for 30
-   * days, or that are the oldest of a tenant with more than `mostQuarantined`, and deletes quarantine entries whose item
-   * no longer exists.
+   * Releases items that another version of the product quarantined. Deletes items that have been in quarantine for 30
+   * days, or that are the oldest of a tenant with more than `mostQuarantined`. Deletes quarantine entries whose item no
+   * longer exists.
    */
   upkeep(): Promise<void>;
 }
