@@ -132,12 +132,13 @@ async function helmTest(
   };
   const question = {
     ...{ url: `http://127.0.0.1:${port}`, host: `localhost:${port}`, insecure: false, access: `${base}/auth`, signIn },
-    ...{ register: {}, direct: { forms: direct, tokenHandler: direct } },
+    ...{ register: {}, person: directory, direct: { forms: direct, tokenHandler: direct } },
   };
   const file = join(directory, 'question.json');
   await writeFile(file, JSON.stringify(question));
-  const env = { TEST_USERNAME: 'admin@example.com', TEST_PASSWORD: password, TEST_RETRY_MS: '0' };
-  const script = run('../charts/formgate/files/test.mjs', [file], env);
+  await writeFile(join(directory, 'username'), 'admin@example.com');
+  await writeFile(join(directory, 'password'), password);
+  const script = run('../charts/formgate/files/test.mjs', [file], { TEST_RETRY_MS: '0' });
   await new Promise((done) => script.child.on('close', done));
   return { code: script.child.exitCode, output: script.output() };
 }
