@@ -145,6 +145,36 @@ describe('the lease', () => {
     await release(await take());
   });
 
+  it.each([
+    ['before it has any effect', false],
+    ['after it has ended the lease', true],
+  ])('is released once, even if the connection breaks at the commit, %s', async (_when, isCommitted) => {
+    const lease = await take();
+    const before = (await runs()) ?? 0;
+    let [works, broken] = [0, false];
+    await lease.release(async (client) => {
+      works += 1;
+      await client.query(
+        "INSERT INTO reconciler_runs (generation, started, finished, outcome, counts) VALUES ($1, now(), now(), 'succeeded', '{}')",
+        [lease.generation],
+      );
+      if (broken) return;
+      broken = true;
+      const query = client.query.bind(client);
+      Object.assign(client, {
+        async query(...args: Parameters<typeof query>) {
+          if (String(args[0]) !== 'COMMIT') return query(...args);
+          Object.assign(client, { query });
+          await query(isCommitted ? 'COMMIT' : 'ROLLBACK');
+          throw new Error('Connection terminated unexpectedly');
+        },
+      });
+    });
+    expect([works, await runs()]).toEqual([isCommitted ? 1 : 2, before + 1]);
+    await expect(release(lease)).rejects.toThrow(LeaseLostError);
+    await release(await take());
+  });
+
   it('cannot be taken from a run during a transaction, even after it has expired', async () => {
     const lease = await take();
     await lease.transact(async () => {

@@ -48,7 +48,10 @@ export interface Lease extends Pick<Writer, 'transact'> {
   readonly generation: string;
   /** Extends the lease. Rejects with LeaseLostError if another run has taken it. */
   renew(): Promise<void>;
-  /** Runs `work` and ends the lease, in one transaction. Rejects with LeaseLostError if another run has taken it. */
+  /**
+   * Runs `work` and ends the lease, in one transaction, which is retried after a failure of the infrastructure. Rejects
+   * with LeaseLostError if another run has taken the lease.
+   */
   release(work: (client: pg.PoolClient) => Promise<void>): Promise<void>;
   /** Stops the renewal of the lease, so that the lease expires. */
   abandon(): void;
@@ -110,6 +113,9 @@ RETURNING t.generation`;
 // The condition on `held_until` prevents a late renewal from reviving a released lease.
 const renewSql = 'UPDATE reconciler_turn SET held_until = $2 WHERE generation = $1 AND held_until IS NOT NULL';
 
+// Only the run with this generation can have released the lease.
+const releasedSql = 'SELECT FROM reconciler_turn WHERE generation = $1 AND held_until IS NULL';
+
 /** Acquires the lease. Returns undefined if another run holds it. */
 export async function acquireLease(options: LeaseOptions): Promise<Lease | undefined> {
   const { pool, clock, duration } = options;
@@ -142,11 +148,17 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease | undef
       ),
     async release(work) {
       clearInterval(heartbeat);
-      await withTransaction(pool, async (client) => {
-        await hold(client, end());
-        await work(client);
-        await hold(client, null);
-      });
+      let attempts = 0;
+      await retryFailures(options, () =>
+        withTransaction(pool, async (client) => {
+          attempts += 1;
+          // If the connection broke at the commit of an earlier attempt, the commit may have succeeded.
+          if (attempts > 1 && (await client.query(releasedSql, [generation])).rowCount === 1) return;
+          await hold(client, end());
+          await work(client);
+          await hold(client, null);
+        }),
+      );
     },
     abandon: () => clearInterval(heartbeat),
   };
