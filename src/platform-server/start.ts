@@ -25,7 +25,8 @@ import { codeLimit, createCodes } from './codes/codes.ts';
 import { jobConnections, type PlatformServerConfig } from './config.ts';
 import { type ChangeOptions, type ConfigurationChanges, createConfigurationChanges } from './configuration/changes.ts';
 import { coreScope } from './configuration/configuration.ts';
-import { createConfigurationGuards } from './configuration/policy.ts';
+import { anonymousReads, createConfigurationGuards } from './configuration/policy.ts';
+import { createReadBudget } from './configuration/read-budget.ts';
 import { limitSearches } from './configuration/searches.ts';
 import { platformNamespace } from './directory/entry.ts';
 import { type AcceptEvent, createAcceptance } from './events/acceptance.ts';
@@ -173,12 +174,17 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
     });
   const bearerOf = (service: string) => bearer(verifierOf(service), [urns.service(service)]);
   const verifier = verifierOf('configuration-service');
+  const limits = createRateLimits({ log, clock, metrics });
   return {
     about: { checks: createHealthChecks(config), clock },
     directory: { store: base.directory, tenants, urnPrefix: config.URN_PREFIX },
     tenants: { bearer: bearerOf('tenant-service'), store: base.tenantStore, urns },
     configuration: {
-      guards: createConfigurationGuards({ verifier, tenants, urns, definitionOf: configuration.definition }),
+      guards: createConfigurationGuards({
+        ...{ verifier, tenants, urns, definitionOf: configuration.definition },
+        anonymousReads: limits.local(anonymousReads),
+      }),
+      budget: createReadBudget(clock),
       store: base.behaviour.configurationReads(limitSearches(configuration, base.metrics)),
       changes: createChanges(base),
       urnOf: urns.configuration,
@@ -198,7 +204,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
       codeChannels: base.behaviour.codeChannels,
       subscriptions: storeOf(createSubscriptionStore, tenantPool.of),
       subscribing: createSubscribing({ tenantPool, clock, findOrCreate: base.behaviour.findOrCreate }),
-      codeLimit: createRateLimits({ log, clock, metrics }).local(codeLimit),
+      codeLimit: limits.local(codeLimit),
       codes: createCodes({ tenantPool, key: config.CODE_KEY, clock, workOnce: base.behaviour.codesWorkOnce }),
     },
   };

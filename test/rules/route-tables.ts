@@ -10,8 +10,10 @@ import { createRegisterGuards } from '../../src/forms/registers/policy.ts';
 import { createStorageLimit } from '../../src/forms/storage/storage-limit.ts';
 import { type PlatformRoutesOptions, platformRoutes } from '../../src/platform-server/app.ts';
 import { createConfigurationGuards } from '../../src/platform-server/configuration/policy.ts';
+import { createReadBudget } from '../../src/platform-server/configuration/read-budget.ts';
 import { bearer, callTenant, callTenantOrAll } from '../../src/service/auth/bearer-guards.ts';
 import type { BearerVerifier, Tenants } from '../../src/service/auth/identity.ts';
+import { systemClock } from '../../src/service/clock.ts';
 import type { Route } from '../../src/service/http/http-app.ts';
 import {
   addressLimit,
@@ -108,7 +110,11 @@ export function platformServerRoutes(): Route[] {
     directory: {},
     tenants: signedIn('tenant-service'),
     configuration: {
-      guards: createConfigurationGuards({ verifier, tenants, urns, definitionOf: async () => undefined }),
+      guards: createConfigurationGuards({
+        ...{ verifier, tenants, urns, definitionOf: async () => undefined },
+        anonymousReads: limiter('anonymous-reads'),
+      }),
+      budget: createReadBudget(systemClock),
     },
     events: signedIn('event-service'),
     notifications: signedIn('notification-service'),

@@ -31,6 +31,7 @@ export const guardMeanings: Record<string, string> = {
   senderTenant:
     'Stores the tenant of the sender, for the log line and the limits of large bodies: a core caller names it in the query. Refuses nobody.',
   namedTenant: 'The tenant that `tenantId` names. Otherwise 401.',
+  readBudget: 'The budget of reads of the tenant’s configuration is not used up. Otherwise 503 with Retry-After.',
   anonymousRead: 'The configuration’s definition has `anonymousRead`. Otherwise 401.',
   nameOrRealm: 'The query has `name` or `realm`. Otherwise 401.',
   notEmbedded:

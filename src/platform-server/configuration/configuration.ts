@@ -5,11 +5,11 @@ import { isObject } from '../../service/json-value.ts';
 
 export type JsonObject = Record<string, unknown>;
 
-export interface Revision {
+export interface Revision<Value = unknown> {
   revision: number;
   created: Date;
   lastUpdated: Date;
-  configuration: unknown;
+  configuration: Value;
 }
 
 /** The owner of a configuration: a tenant's id (the last segment of its URN), or the platform's core. */

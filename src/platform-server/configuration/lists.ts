@@ -1,4 +1,4 @@
-// Lists configurations and revisions, page by page.
+// Lists configurations and revisions, page by page. Their values are JSON texts, which only the reader parses.
 import { invalidRequest } from '../../service/http/problem.ts';
 import { type PageLimits, type PageRow, pageSql } from '../list-sql.ts';
 import type { ConfigurationKey, Criteria, Revision, Scope } from './configuration.ts';
@@ -11,6 +11,7 @@ import {
   keyValues,
   type RevisionRow,
   type Rows,
+  revisionTexts,
   type StoredEntry,
   toEntry,
   toRevision,
@@ -47,14 +48,16 @@ export function createLists(rows: Rows) {
   }
 
   return {
-    async list(scope: Scope, namespace: string, options: PageOptions<string>): Promise<Listed<StoredEntry>> {
+    async list(scope: Scope, namespace: string, options: PageOptions<string>): Promise<Listed<StoredEntry<string>>> {
       const values: unknown[] = [scope, namespace];
       const ofNamespace = 'c.tenant = $1 AND c.namespace = $2';
       const scan = { from: `${entryTables} WHERE ${ofNamespace}`, name: 'c.name', revision: 'l', order: 'c.name' };
       await requireScannable(options.criteria, values, scan);
       const matches = `${ofNamespace}${criteriaSql(options.criteria, values, 'c.name', 'l')}`;
+      // Without criteria, the count needs no revisions: each configuration has one.
+      const counted = matches === ofNamespace ? 'configurations c' : entryTables;
       const [count] = await rows<{ total: number }>(
-        `SELECT count(*)::integer AS total FROM ${entryTables} WHERE ${matches}`,
+        `SELECT count(*)::integer AS total FROM ${counted} WHERE ${matches}`,
         values,
       );
       const sql = pageSql(options, values, {
@@ -62,12 +65,12 @@ export function createLists(rows: Rows) {
         position: 'name',
         sizes: ['configuration', 'active_configuration'],
         rowAfter: (name) =>
-          `SELECT ${entryColumns} FROM ${entryTables} WHERE ${matches} AND c.name > ${name} ORDER BY c.name LIMIT 1`,
+          `SELECT ${entryColumns('::text')} FROM ${entryTables} WHERE ${matches} AND c.name > ${name} ORDER BY c.name LIMIT 1`,
       });
-      return listed(await rows<EntryRow & PageRow>(sql, values), toEntry, count?.total);
+      return listed(await rows<EntryRow<string> & PageRow>(sql, values), toEntry, count?.total);
     },
 
-    async revisions(key: ConfigurationKey, options: PageOptions<number>): Promise<Listed<Revision>> {
+    async revisions(key: ConfigurationKey, options: PageOptions<number>): Promise<Listed<Revision<string>>> {
       const values: unknown[] = keyValues(key);
       const table = 'configuration_revisions';
       const scan = { from: `${table} WHERE ${keyMatch}`, name: 'name', revision: table, order: `${table}.revision` };
@@ -82,10 +85,10 @@ export function createLists(rows: Rows) {
         position: 'revision',
         sizes: ['configuration'],
         rowAfter: (revision) =>
-          `SELECT revision, created, last_updated, configuration FROM configuration_revisions
+          `SELECT ${revisionTexts} FROM configuration_revisions
            WHERE ${matches} AND configuration_revisions.revision < ${revision} ORDER BY revision DESC LIMIT 1`,
       });
-      return listed(await rows<RevisionRow & PageRow>(sql, values), toRevision, count?.total);
+      return listed(await rows<RevisionRow<string> & PageRow>(sql, values), toRevision, count?.total);
     },
   };
 }

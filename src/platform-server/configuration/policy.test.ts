@@ -47,6 +47,12 @@ beforeAll(async () => {
   const clientId = urns.service('configuration-service');
   guards = createConfigurationGuards({
     ...{ tenants, urns, verifier: createBearerVerifier({ signingKeys, accessPublicUrl: keys.url, clientId, tenants }) },
+    anonymousReads: {
+      name: 'anonymous-reads',
+      most: 1,
+      window: 60_000,
+      count: () => ({ isAllowed: true, remaining: 1, reset: 60 }),
+    },
     definitionOf: async (scope, namespace, name) => definitions[`${scope} ${namespace} ${name}`],
   });
 });

@@ -6,6 +6,7 @@ import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identit
 import type { Guard } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf } from '../../service/http/request-context.ts';
+import { addressLimit, type RateLimit, type RateLimiter } from '../../service/limits/rate-limit.ts';
 import type { Urns } from '../../service/urn.ts';
 import { tenantKey } from '../tenant-key.ts';
 import { coreScope, type Scope } from './configuration.ts';
@@ -19,6 +20,8 @@ export interface ConfigurationGuards {
   mayList: Guard;
   /** Stores the tenant of the call in `locals.tenant`. Calls for core configuration have no tenant. */
   tenantOrCore: Guard;
+  /** Limits reads without a token for each client address. */
+  anonymousReadLimit: Guard;
   /** Admits callers without a token if the definition has `anonymousRead`. */
   anonymousRead: Guard;
 }
@@ -27,8 +30,12 @@ export interface GuardOptions {
   verifier: BearerVerifier;
   tenants: Pick<Tenants, 'byId' | 'byName'>;
   urns: Urns;
+  anonymousReads: RateLimiter;
   definitionOf(scope: Scope, namespace: string, name: string): Promise<Definition | undefined>;
 }
+
+/** The limit of reads without a token for each client address, the same as for registers. */
+export const anonymousReads: RateLimit = { name: 'anonymous-reads', most: 300, window: 60_000 };
 
 const [admin, reader, configured] = ['configuration-admin', 'configuration-reader', 'configured-service'];
 
@@ -42,6 +49,7 @@ export function createConfigurationGuards(options: GuardOptions): ConfigurationG
     mayAdminister: role(admin),
     mayList: mayListNamespace(configured, exporter, admin),
     tenantOrCore: createTenantOrCore(options.tenants),
+    anonymousReadLimit: addressLimit(options.anonymousReads),
     anonymousRead: {
       name: 'anonymousRead',
       admits: ['none'],

@@ -1,28 +1,34 @@
 // The rows of configurations in Postgres, and how they become entries and revisions.
 import type { ConfigurationKey, Revision } from './configuration.ts';
 
-export interface StoredEntry {
+export interface StoredEntry<Value = unknown> {
   name: string;
-  latest?: Revision;
-  active?: Revision;
+  latest?: Revision<Value>;
+  active?: Revision<Value>;
 }
 
-export interface EntryRow {
-  name: string;
+export interface RevisionRow<Value> {
   revision: number;
   created: Date;
   last_updated: Date;
-  configuration: unknown;
+  configuration: Value;
+}
+
+export interface EntryRow<Value> extends RevisionRow<Value> {
+  name: string;
   active: number | null;
   active_created: Date | null;
   active_last_updated: Date | null;
-  active_configuration: unknown;
+  active_configuration: Value;
 }
 
-export type RevisionRow = Pick<EntryRow, 'revision' | 'created' | 'last_updated' | 'configuration'>;
+/** `cast` is `::text` for values as JSON text, or empty for parsed values. */
+export const entryColumns = (cast: '' | '::text') =>
+  `c.name, l.revision, l.created, l.last_updated, l.configuration${cast} AS configuration, c.active,
+  a.created AS active_created, a.last_updated AS active_last_updated, a.configuration${cast} AS active_configuration`;
 
-export const entryColumns = `c.name, l.revision, l.created, l.last_updated, l.configuration, c.active,
-  a.created AS active_created, a.last_updated AS active_last_updated, a.configuration AS active_configuration`;
+/** The columns of a revision, with its value as JSON text. */
+export const revisionTexts = 'revision, created, last_updated, configuration::text AS configuration';
 
 // Joins the active revision only if it is not the latest one. LATERAL with LIMIT is needed if Postgres has no
 // statistics: a plain join then reads all revisions of the namespace for each configuration.
@@ -40,7 +46,7 @@ export type Rows = <T extends object>(sql: string, values: unknown[]) => Promise
 
 export const keyValues = ({ scope, namespace, name }: ConfigurationKey): unknown[] => [scope, namespace, name];
 
-export function toRevision(row: RevisionRow): Revision {
+export function toRevision<Value>(row: RevisionRow<Value>): Revision<Value> {
   return {
     revision: row.revision,
     created: row.created,
@@ -49,7 +55,7 @@ export function toRevision(row: RevisionRow): Revision {
   };
 }
 
-export function toEntry(row: EntryRow): StoredEntry {
+export function toEntry<Value>(row: EntryRow<Value>): StoredEntry<Value> {
   const latest = toRevision(row);
   if (row.active === null) return { name: row.name, latest };
   if (row.active === row.revision || !row.active_created || !row.active_last_updated)

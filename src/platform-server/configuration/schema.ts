@@ -137,4 +137,8 @@ export const refusals: Record<number, ResponseDescription> = {
   400: { description: 'The parameters or the body are invalid' },
   401: { description: 'No valid bearer' },
   403: { description: 'The caller lacks the role' },
+  503: {
+    description: 'Too many or too large requests of the tenant are running',
+    headers: { 'Retry-After': 'Seconds' },
+  },
 };

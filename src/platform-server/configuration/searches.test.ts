@@ -73,12 +73,16 @@ it('criteria compare at most 20 fields: 400 beyond it', async () => {
   expect((await get(`large?${search(fields(21))}`)).status).toBe(400);
 });
 
-it('a list that compares fields runs alone for its tenant, and 4 wait: 503 busy beyond it', async () => {
+it.each([
+  ['of revisions that compares fields', 'large/slow/revisions', { a: 1 }],
+  ['of configurations that searches names', 'large', { nameContains: 'slow' }],
+])('a list %s runs alone for its tenant, and 4 wait: 503 busy beyond it', async (_, path, criteria) => {
+  await database.query("DELETE FROM configurations WHERE name = 'slow'");
   await store('slow', 3, 1);
   const unlock = await lockRevisions();
   const refused: Awaited<ReturnType<typeof get>>[] = [];
   const lists = Array.from({ length: 30 }, async () => {
-    const answer = await get(`large/slow/revisions?${search({ a: 1 })}`);
+    const answer = await get(`${path}?${search(criteria)}`);
     if (answer.status !== 200) refused.push(answer);
     return answer.status;
   });

@@ -1,9 +1,7 @@
-// Limits the lists whose criteria compare fields, because such a list reads every value of the namespace or
-// configuration.
-
+// Limits the lists with criteria, because such a list reads every configuration of the namespace, or every revision of
+// the configuration.
 import { createSearchQueue } from '../../service/limits/search-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { comparesFields } from './criteria-sql.ts';
 import type { ConfigurationStore } from './store.ts';
 
 /** Returns the store with a fair queue before these lists. */
@@ -15,11 +13,11 @@ export function limitSearches(store: ConfigurationStore, metrics: Pick<Metrics, 
     ...store,
     list(scope, namespace, options) {
       const list = () => store.list(scope, namespace, options);
-      return comparesFields(options.criteria) ? inTurn(scope, list) : list();
+      return options.criteria ? inTurn(scope, list) : list();
     },
     revisions(key, options) {
       const list = () => store.revisions(key, options);
-      return comparesFields(options.criteria) ? inTurn(key.scope, list) : list();
+      return options.criteria ? inTurn(key.scope, list) : list();
     },
   };
 }

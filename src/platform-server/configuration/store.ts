@@ -12,6 +12,7 @@ import {
   keyValues,
   type RevisionRow,
   type Rows,
+  revisionTexts,
   type StoredEntry,
   toEntry,
   toRevision,
@@ -25,6 +26,15 @@ export type ConfigurationHome = Pick<ConfigurationKey, 'namespace' | 'name'>;
  */
 const storedSize = 'greatest(pg_column_size(configuration), 1024)';
 
+const latestNumber = `(SELECT max(revision) FROM configuration_revisions WHERE ${keyMatch})`;
+const activeNumber = `(SELECT active FROM configurations WHERE ${keyMatch})`;
+/** SQL expressions for the number of a revision. */
+const currentSql = {
+  latest: latestNumber,
+  active: activeNumber,
+  activeOrLatest: `coalesce(${activeNumber}, ${latestNumber})`,
+};
+
 const latestOfBothSql = `SELECT DISTINCT ON (tenant) tenant, configuration FROM configuration_revisions
   WHERE tenant IN ($1, $2) AND namespace = $3 AND name = $4 ORDER BY tenant, revision DESC`;
 
@@ -37,23 +47,34 @@ export function createConfigurationStore(database: Queryable) {
 }
 
 function createReads(rows: Rows) {
-  return {
-    async read(key: ConfigurationKey): Promise<StoredEntry> {
-      const [row] = await rows<EntryRow>(
-        `SELECT ${entryColumns} FROM ${entryTables} WHERE c.tenant = $1 AND c.namespace = $2 AND c.name = $3`,
-        keyValues(key),
-      );
-      return row ? toEntry(row) : { name: key.name };
-    },
+  async function entry<Value>(key: ConfigurationKey, cast: '' | '::text'): Promise<StoredEntry<Value>> {
+    const [row] = await rows<EntryRow<Value>>(
+      `SELECT ${entryColumns(cast)} FROM ${entryTables} WHERE c.tenant = $1 AND c.namespace = $2 AND c.name = $3`,
+      keyValues(key),
+    );
+    return row ? toEntry(row) : { name: key.name };
+  }
 
-    async revision(key: ConfigurationKey, revision: number): Promise<Revision | undefined> {
-      const [row] = await rows<RevisionRow>(
-        `SELECT revision, created, last_updated, configuration FROM configuration_revisions
-         WHERE ${keyMatch} AND revision = $4`,
-        [...keyValues(key), revision],
-      );
-      return row && toRevision(row);
-    },
+  /** `number` is an SQL expression. */
+  async function revisionText(key: ConfigurationKey, number: string, values: unknown[] = []) {
+    const sql = `SELECT ${revisionTexts} FROM configuration_revisions WHERE ${keyMatch} AND revision = ${number}`;
+    const [row] = await rows<RevisionRow<string>>(sql, [...keyValues(key), ...values]);
+    return row && toRevision(row);
+  }
+
+  return {
+    read: (key: ConfigurationKey): Promise<StoredEntry> => entry(key, ''),
+
+    /** Like `read`, with the values as JSON texts. */
+    readTexts: (key: ConfigurationKey): Promise<StoredEntry<string>> => entry<string>(key, '::text'),
+
+    /** Returns a revision with its value as JSON text. */
+    revision: (key: ConfigurationKey, revision: number): Promise<Revision<string> | undefined> =>
+      revisionText(key, '$4', [revision]),
+
+    /** Returns the latest or active revision with its value as JSON text. */
+    current: (key: ConfigurationKey, which: keyof typeof currentSql): Promise<Revision<string> | undefined> =>
+      revisionText(key, currentSql[which]),
   };
 }
 
