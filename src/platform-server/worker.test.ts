@@ -109,6 +109,23 @@ describe('the job worker', () => {
     await expect.poll(seen).toBeGreaterThan(before + 1_000);
   });
 
+  it('keeps its jobs while it scans very many jobs', async () => {
+    const worker = await startWorker({ pool, tasks: {}, log, concurrency: 1, staleAfter: 300, upkeep: async () => {} });
+    onTestFinished(() => worker.close());
+    const holder = await pool.connect();
+    onTestFinished(async () => {
+      await holder.query('ROLLBACK');
+      holder.release();
+    });
+    await holder.query('BEGIN; LOCK TABLE graphile_worker._private_jobs IN ACCESS EXCLUSIVE MODE');
+    const scans = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%force_unlock_workers%'";
+    await expect.poll(async () => (await pool.query(scans)).rowCount).toBe(1);
+    const seen = async () =>
+      (await pool.query<{ seen: Date }>('SELECT max(seen) AS seen FROM worker_pools')).rows[0]?.seen.getTime() ?? 0;
+    const before = await seen();
+    await expect.poll(seen).toBeGreaterThan(before + 1_000);
+  });
+
   it('runs a job that Postgres has locked for it although the response was lost, and warns once', async () => {
     let runs = 0;
     const { promise: released, resolve: release } = Promise.withResolvers<void>();

@@ -84,9 +84,9 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   }
 
   async function keepUp(): Promise<void> {
-    for (let beat = 0; !stopping.signal.aborted; beat += 1) {
+    for (let scan = 0; !stopping.signal.aborted; scan += 1) {
       try {
-        await beatHeart(pool, [...alive], options.staleAfter);
+        await freeLocks(pool, options.staleAfter);
         const holdings = { pools: [...alive], current: [...current], staleAfter: options.staleAfter };
         // A stopped runner keeps the lock until its running jobs have ended, so it must not be stopped again.
         if (runner !== stopped && (await hasUnknownJob(pool, holdings))) {
@@ -95,16 +95,17 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
           // `stop` rejects if the service is already closing. After the pool has ended, other workers free its locks.
           runner?.stop().catch(() => undefined);
         }
-        if (beat % 12 === 0) await hastenRetries(pool);
+        if (scan % 4 === 0) await hastenRetries(pool);
       } catch (error) {
         log.warn({ err: error }, 'job upkeep failed');
       }
-      await rest(beatInterval(options), stopping.signal);
+      await rest(3 * beatInterval(options), stopping.signal);
     }
   }
 
   runner = await start();
-  const running = Promise.all([keepRunning(), keepUp(), maintain(options, stopping.signal)]);
+  const { signal } = stopping;
+  const running = Promise.all([keepRunning(), keepUp(), keepAlive(options, alive, signal), maintain(options, signal)]);
   return {
     async close() {
       stopping.abort();
@@ -118,7 +119,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   };
 }
 
-/** Milliseconds between two heartbeats. */
+/** Milliseconds between two heartbeats. The jobs are scanned less often, because a scan reads the whole table. */
 const beatInterval = ({ staleAfter }: WorkerOptions) => Math.min(5_000, staleAfter / 3);
 
 /** Runs the maintenance again and again. The heartbeats do not wait for it. */
@@ -130,15 +131,24 @@ async function maintain(options: WorkerOptions, signal: AbortSignal): Promise<vo
 }
 
 /**
- * Records that the pools are alive, and frees the locks of pools that have not recorded this for `staleAfter`
- * milliseconds. Uses the clock of Postgres instead of the application's clock, because all processes share that clock.
+ * Records again and again that the pools are alive. The heartbeats wait for no scan of the jobs, because other processes
+ * would take over the jobs. Uses the clock of Postgres instead of the application's clock, because all processes share
+ * that clock.
  */
-async function beatHeart(pool: pg.Pool, alive: string[], staleAfter: number): Promise<void> {
+async function keepAlive(options: WorkerOptions, alive: Set<string>, signal: AbortSignal): Promise<void> {
+  const beat =
+    'INSERT INTO worker_pools (id, seen) SELECT id, now() FROM unnest($1::text[]) id ON CONFLICT (id) DO UPDATE SET seen = now()';
+  while (!signal.aborted) {
+    await options.pool
+      .query(beat, [[...alive]])
+      .catch((error) => options.log.warn({ err: error }, 'job worker heartbeat failed'));
+    await rest(beatInterval(options), signal);
+  }
+}
+
+/** Frees the locks of pools that have recorded no heartbeat for `staleAfter` milliseconds. */
+async function freeLocks(pool: pg.Pool, staleAfter: number): Promise<void> {
   const stale = `${staleAfter} milliseconds`;
-  await pool.query(
-    'INSERT INTO worker_pools (id, seen) SELECT id, now() FROM unnest($1::text[]) id ON CONFLICT (id) DO UPDATE SET seen = now()',
-    [alive],
-  );
   await pool.query(
     `SELECT graphile_worker.force_unlock_workers(array_agg(DISTINCT locked_by)) FROM graphile_worker.jobs
      WHERE locked_at < now() - $1::interval
