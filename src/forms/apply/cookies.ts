@@ -7,6 +7,7 @@ import type { Clock } from '../../service/clock.ts';
 import { cookiePairs, cookieValues } from '../../service/http/cookie-header.ts';
 import { isObject } from '../../service/json-value.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
+import { readSession } from '../codes/code.ts';
 
 /** The content of a form's cookie. */
 export interface OpenForm {
@@ -20,8 +21,6 @@ export interface OpenForm {
 
 /** Milliseconds for which a cookie is accepted. */
 const longestLife = 12 * 60 * 60_000;
-/** Milliseconds for which a code keeps a read session open at the form service. */
-const readSession = 30 * 60_000;
 /** Maximum number of form cookies in a browser. The oldest are removed, because servers reject long headers. */
 const mostForms = 8;
 

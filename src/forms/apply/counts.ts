@@ -5,6 +5,7 @@ import { networkOf } from '../../service/http/client-address.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { windowAt } from '../../service/limits/window-counts.ts';
+import { normalAddress } from '../addresses/address.ts';
 import { CallOutcomeUnknown } from './api.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import type { Limit } from './store.ts';
@@ -38,7 +39,11 @@ export async function countDraft(
   const own = [
     limit(retryLimit, `${tenantId}\0${request}`, 1),
     limit('apply-drafts-address', addressOf(response), perAddress),
-    limit('apply-drafts-email', `${tenantId}\0${email.trim().toLowerCase()}`, networksPerEmail * perAddress),
+    limit(
+      'apply-drafts-email',
+      `${tenantId}\0${normalAddress({ channel: 'email', address: email })}`,
+      networksPerEmail * perAddress,
+    ),
   ];
   const shared = {
     tenant: limit('apply-drafts-tenant', tenantId, perTenant),

@@ -6,8 +6,7 @@ import { tenantOf } from '../../service/http/request-context.ts';
 import { entityTag, untransformed } from '../forms/form.ts';
 import { formDataResponse } from '../forms/responses.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
-import { hideForeignForm } from './form-routes.ts';
-import { codeEntryRequired, openFormOf } from './guards.ts';
+import { codeEntryRequired, hideForeignForm, insteadOf, openFormOf } from './guards.ts';
 import { auditedByApi, formFailures, formParams, formPath, saveBody, savedForm } from './schema.ts';
 
 const path = `${formPath}/data`;
@@ -42,9 +41,7 @@ export function openedDataRoute({ guards, api, cookies }: ApplyRoutesOptions): R
  * Asks for a new code if the form service rejects the code in the cookie. The form service may end a read session
  * before the cookie's 30 minutes are over.
  */
-function sessionEnded(error: unknown): never {
-  throw error instanceof Problem && error.slug === 'invalid-code' ? codeEntryRequired() : error;
-}
+const sessionEnded = insteadOf(['invalid-code'], codeEntryRequired);
 
 export function saveDataRoute(options: ApplyRoutesOptions): Route {
   const { guards } = options;
@@ -124,5 +121,7 @@ function saveHashesOf(request: Request, hashesOf: (id: string) => Buffer[]): Buf
   const id = request.get('save-id');
   if (id === undefined) return undefined;
   if (/^[\w-]{16,64}$/.test(id)) return hashesOf(id);
-  throw invalidRequest([{ pointer: '/headers/save-id', detail: 'must be a UUID' }]);
+  throw invalidRequest([
+    { pointer: '/headers/save-id', detail: 'must be 16 to 64 letters, digits, hyphens or underscores, such as a UUID' },
+  ]);
 }

@@ -6,6 +6,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { sendShared, tenantOf } from '../../service/http/request-context.ts';
 import { languages } from '../forms/form.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
+import { insteadOf, notForApplicants } from './guards.ts';
 import { base, definitionParams, definitionResponse, entriesResponse, failures, registerParams } from './schema.ts';
 
 export function applyDefinitionRoute(options: ApplyRoutesOptions): Route {
@@ -65,11 +66,6 @@ function createDefinitionBodies(): (key: string, text: string, more: string) => 
   };
 }
 
-function notForApplicants(error: unknown): never {
-  const isHidden = error instanceof Problem && ['forbidden', 'not-found'].includes(error.slug);
-  throw isHidden ? new Problem('not-found', 'There is no such form for applicants without an account.') : error;
-}
-
 /**
  * Milliseconds for which a register's entries are cached. The form service's `Cache-Control` header allows caching for
  * this time.
@@ -108,7 +104,7 @@ export function applyRegisterRoute({ guards, api }: ApplyRoutesOptions): Route {
   });
 }
 
-function notOpen(error: unknown): never {
-  const isHidden = error instanceof Problem && ['unauthenticated', 'not-found'].includes(error.slug);
-  throw isHidden ? new Problem('not-found', 'There is no such register for applicants without an account.') : error;
-}
+const notOpen = insteadOf(
+  ['unauthenticated', 'not-found'],
+  () => new Problem('not-found', 'There is no such register for applicants without an account.'),
+);

@@ -9,7 +9,7 @@ import { FairQueue } from '../../service/limits/fair-queue.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import type { FormOfTenant } from './code-routes.ts';
 import { countUpload } from './counts.ts';
-import { hideForeignForm } from './form-routes.ts';
+import { hideForeignForm } from './guards.ts';
 import { formFailures, formParams, formPath } from './schema.ts';
 import { uploadFile } from './upload-file.ts';
 

@@ -9,7 +9,7 @@ import type { RequestHeader } from '../../service/http/request-header.ts';
 import { entityTag, referenceOf } from '../forms/form.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import { countDraft, isRefusal } from './counts.ts';
-import { codeEntryRequired, openFormOf } from './guards.ts';
+import { hideForeignForm, notForApplicants, openFormOf } from './guards.ts';
 import {
   auditedByApi,
   base,
@@ -103,7 +103,9 @@ const idempotencyKeyHeader = (description: string): RequestHeader => ({
 function requiredKey(request: Request): string {
   const key = request.get('idempotency-key') ?? '';
   if (/^[\x21-\x7e]{16,128}$/.test(key)) return key;
-  throw invalidRequest([{ pointer: '/headers/idempotency-key', detail: 'must be a UUID' }]);
+  throw invalidRequest([
+    { pointer: '/headers/idempotency-key', detail: 'must be 16 to 128 visible characters, such as a UUID' },
+  ]);
 }
 
 /**
@@ -111,10 +113,7 @@ function requiredKey(request: Request): string {
  * body that the page sent.
  */
 function inTermsOfThePage(error: unknown): never {
-  if (!(error instanceof Problem) || error.slug !== 'invalid-request' || !error.errors) {
-    const isHidden = error instanceof Problem && error.slug === 'forbidden';
-    throw isHidden ? new Problem('not-found', 'There is no such form for applicants without an account.') : error;
-  }
+  if (!(error instanceof Problem) || error.slug !== 'invalid-request' || !error.errors) return notForApplicants(error);
   throw invalidRequest(
     error.errors.map(({ pointer, detail }) => ({
       pointer: pointer.startsWith('/applicant/channels') ? '/email' : pointer.replace('/applicant/addressAs', '/name'),
@@ -146,12 +145,6 @@ export function openedFormRoute({ guards, api, cookies }: ApplyRoutesOptions): R
       });
     },
   });
-}
-
-/** Makes a form that intake applications may not use look like a form that does not exist. */
-export function hideForeignForm(error: unknown): never {
-  const isHidden = error instanceof Problem && ['forbidden', 'not-found'].includes(error.slug);
-  throw isHidden ? codeEntryRequired() : error;
 }
 
 export function submissionRoute({ guards, api, cookies, hashes }: ApplyRoutesOptions): Route {

@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { anonymous, type Guard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
+import type { ProblemSlug } from '../../service/http/problem-types.ts';
 import { addressLimit, type LocalRateLimiter } from '../../service/limits/rate-limit.ts';
 import type { ApplyCookies, OpenForm } from './cookies.ts';
 
@@ -115,6 +116,22 @@ export function codeEntryRequired(): Problem {
     'This browser has not opened the form. Enter a code that was sent to the applicant.',
   );
 }
+
+/** Returns a function that replaces problems with one of these slugs, and rethrows all other errors. */
+export const insteadOf =
+  (slugs: readonly ProblemSlug[], replacement: () => Problem) =>
+  (error: unknown): never => {
+    throw error instanceof Problem && slugs.includes(error.slug) ? replacement() : error;
+  };
+
+/** Makes a form that intake applications may not use look like a form that does not exist. */
+export const hideForeignForm = insteadOf(['forbidden', 'not-found'], codeEntryRequired);
+
+/** Makes a definition that is not for applicants without an account look like one that does not exist. */
+export const notForApplicants = insteadOf(
+  ['forbidden', 'not-found'],
+  () => new Problem('not-found', 'There is no such form for applicants without an account.'),
+);
 
 /** Returns the form that the guard `formCookie` found. Throws if the route does not have this guard. */
 export function openFormOf({ locals }: Response): OpenForm {
