@@ -72,6 +72,27 @@ describe('the forms of a tenant with very many due forms', () => {
     expect(await statusesOf(first)).toEqual({ Locked: many });
   });
 
+  it('wait for the sync of core clients, which therefore happens even if the run is stopped meanwhile', async () => {
+    await world.pool.query('DELETE FROM forms');
+    await fill(first);
+    const stop = new AbortController();
+    const steps: string[] = [];
+    const batch: typeof expiryStore.batch = (db, stage, options) => {
+      steps.push(stage);
+      if (stage === 'lock') stop.abort();
+      return expiryStore.batch(db, stage, options);
+    };
+    const clients = {
+      async sync() {
+        steps.push('sync');
+        return { counts: {}, conditions: {}, failures: [] };
+      },
+    };
+    const result = await world.run({ signal: stop.signal, clients, store: { ...expiryStore, batch } });
+    expect(result).toMatchObject({ outcome: 'stopped', conditions: {} });
+    expect(steps.filter((step) => step === 'sync' || step === 'lock')).toEqual(['sync', 'lock']);
+  });
+
   it('wait while too many events are undelivered, and are locked by a later run', async () => {
     await world.pool.query('DELETE FROM forms; DELETE FROM outbox');
     await fill(first);

@@ -45,10 +45,12 @@ export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Prom
   if (!signal.aborted)
     outcome.counts.subscribersRemoved =
       (await tryTo('the check of subscribers', () => removeOtherSubscribers(options))) ?? 0;
-  if (backlogs.length > 0)
+  if (backlogs.length > 0) {
+    await options.beforeBacklogs();
     await tryTo('the expiry of tenants with a backlog', () =>
       traced(stepSpan('backlogs'), () => walkBacklogs(backlogs, options, outcome)),
     );
+  }
   const all = [...policies, ...skipped.map((key) => ({ ...key, retention: options.defaults }))];
   await tryTo('the count of overdue forms', () => measureOverdue(all, options, outcome));
   if (!writer.dryRun && !signal.aborted)

@@ -1,4 +1,4 @@
-// Performs one run: compares the clocks, acquires the lease, syncs core clients, expires drafts, writes the record of
+// Performs one run: compares the clocks, acquires the lease, expires drafts, syncs core clients, writes the record of
 // the run and releases the lease. If a step fails, the run continues with the other steps, and the result lists the
 // failure. Other modules decide what happens to individual forms and clients.
 import { type RunRecord, writeRun } from '../src/forms/expiry/run-store.ts';
@@ -12,7 +12,7 @@ import { acquireLease, type Lease, LeaseLostError, readOnlyWriter, type Writer }
 import type { RunArguments } from './options.ts';
 import { fail } from './step.ts';
 
-export interface RunOptions extends Omit<ExpiryOptions, 'writer'>, ClockCheck {
+export interface RunOptions extends Omit<ExpiryOptions, 'writer' | 'beforeBacklogs'>, ClockCheck {
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
   clients: ClientSync;
   /** Milliseconds after which the lease expires if its run has died. */
@@ -41,6 +41,8 @@ interface Work extends ExpiryOutcome {
   conditions: Record<string, number> | undefined;
   expirySucceeded: boolean | null;
   clientsSucceeded: boolean | null;
+  /** Number of `failures` that concern the sync of core clients. */
+  clientFailures: number;
 }
 
 /** Performs one run. Does not reject if the database or the platform fails. The result then contains the failure. */
@@ -57,6 +59,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     conditions: undefined,
     expirySucceeded: null,
     clientsSucceeded: null,
+    clientFailures: 0,
   };
   let lease: Lease | undefined;
   try {
@@ -83,28 +86,36 @@ type LeaseHolder = Writer & Pick<Lease, 'renew'>;
 
 async function runSteps(options: RunOptions, work: Work, holder: LeaseHolder): Promise<void> {
   const { only } = options.arguments;
-  // The sync comes first, because the expiry of a tenant with very many due forms can take until the run is stopped.
-  if (only !== 'expire') work.clientsSucceeded = await syncClients(options, work, holder);
-  if (only !== 'clients' && !options.signal.aborted) work.expirySucceeded = await runExpiry(options, work, holder);
+  let isDue = only !== 'expire';
+  const sync = async () => {
+    if (!isDue || options.signal.aborted) return;
+    isDue = false;
+    await syncClients(options, work, holder);
+  };
+  if (only !== 'clients') await runExpiry(options, work, { writer: holder, beforeBacklogs: sync });
+  await sync();
 }
 
-async function runExpiry(options: RunOptions, work: Work, writer: Writer): Promise<boolean> {
-  const before = work.failures.length;
+async function runExpiry(options: RunOptions, work: Work, given: Pick<ExpiryOptions, 'writer' | 'beforeBacklogs'>) {
   try {
-    await expire({ ...options, writer }, work);
+    await expire({ ...options, ...given }, work);
   } catch (error) {
     if (error instanceof LeaseLostError) throw error;
     fail(work, options.log, 'the expiry', error);
   }
-  return work.failures.length === before && !options.signal.aborted;
+  work.expirySucceeded = work.failures.length === work.clientFailures && !options.signal.aborted;
 }
 
 const syncSpan: SpanOptions = { name: 'sync core clients', kind: 'internal' };
 
-/**
- * Syncs core clients. Returns true if the sync succeeded, false if it failed, and null if the resources were not read.
- */
-async function syncClients(options: RunOptions, work: Work, holder: LeaseHolder): Promise<boolean | null> {
+async function syncClients(options: RunOptions, work: Work, holder: LeaseHolder): Promise<void> {
+  const before = work.failures.length;
+  work.clientsSucceeded = await trySync(options, work, holder);
+  work.clientFailures = work.failures.length - before;
+}
+
+/** Returns true if the sync succeeded, false if it failed, and null if the resources were not read. */
+async function trySync(options: RunOptions, work: Work, holder: LeaseHolder): Promise<boolean | null> {
   const { clients, log, signal } = options;
   const { allowPrune } = options.arguments;
   const { dryRun, renew, transact } = holder;
