@@ -14,8 +14,8 @@ import { createFailures, inChunks, policiesOf, takeNext } from './stages.ts';
  */
 const share = 10_000;
 /**
- * Number of due but undelivered events with which the run takes no more of these forms. To find the tenants whose events
- * come first, a dispatcher reads all due events. With 8 million, this would exceed the statement timeout (0087).
+ * Number of due but undelivered events with which the run takes no more of these forms. To find the tenants whose
+ * events come first, a dispatcher reads all due events. With 8 million, this would exceed the statement timeout (0087).
  */
 const mostUndelivered = 1_000_000;
 /** Maximum number of tenants that the log names. */

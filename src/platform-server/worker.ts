@@ -131,9 +131,9 @@ async function maintain(options: WorkerOptions, signal: AbortSignal): Promise<vo
 }
 
 /**
- * Records again and again that the pools are alive. The heartbeats wait for no scan of the jobs, because other processes
- * would take over the jobs. Uses the clock of Postgres instead of the application's clock, because all processes share
- * that clock.
+ * Records again and again that the pools are alive. The heartbeats wait for no scan of the jobs, because other
+ * processes would take over the jobs. Uses the clock of Postgres instead of the application's clock, because all
+ * processes share that clock.
  */
 async function keepAlive(options: WorkerOptions, alive: Set<string>, signal: AbortSignal): Promise<void> {
   const beat =

@@ -42,10 +42,11 @@ const criticalFiles = [
   'src/platform-server/notifications/policy.ts',
   'src/platform-server/tenants/policy.ts',
 ];
-/** Files that read or create a key ring only to pass it on. */
+/** Files that read or create a key ring only to pass it on, or to check that it decrypts what is stored. */
 export const keyRingWiring: readonly string[] = [
   'src/forms/apply/intake-application.ts',
   'src/forms/apply/settings.ts',
+  'src/image/config/key-ring-check.ts',
   'src/token-handler/config.ts',
   'src/token-handler/foundation.ts',
   'src/token-handler/start.ts',
