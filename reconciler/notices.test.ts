@@ -62,10 +62,10 @@ const mailTo = (address: string, subject: string) =>
   world.platform.mailbox.waitFor((mail) => mail.to.includes(address) && mail.subject.includes(subject), patience);
 const mailsTo = (address: string) => world.platform.mailbox.messages().filter((mail) => mail.to.includes(address));
 /**
- * The time zone in which the platform server writes dates. The platform's reference implementation has only one time
- * zone.
+ * The time zone in which the platform server writes deadlines: the one with the earliest day. The platform's reference
+ * implementation has only one time zone.
  */
-const timeZone = isReferenceRun ? 'America/Edmonton' : 'UTC';
+const timeZone = isReferenceRun ? 'America/Edmonton' : 'Etc/GMT+12';
 const onDay = (moment: Date) => new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone }).format(moment);
 
 it('the form service exports no metrics of runs before the first run', async () => {

@@ -28,7 +28,7 @@ const fields = z.object({
   ...databaseFields,
   ...tracingFields,
   DATABASE_POOL_SIZE: databaseFields.DATABASE_POOL_SIZE.describe(
-    'Postgres connections that requests to this process share; jobs open up to WORKER_CONCURRENCY and 3 more',
+    'Postgres connections that requests to this process share; jobs open up to WORKER_CONCURRENCY and 4 more',
   ),
   BODY_LIMIT: bodyLimit(4_194_304).describe('Largest request body, in bytes; a register is one body'),
   TENANT_CONFIGURATION_LIMIT: integer(1_073_741_824, { min: 1_048_576 }).describe(
@@ -73,7 +73,7 @@ export const settings: ProcessSettings<typeof configSchema> = {
 
 export type PlatformServerConfig = z.output<typeof configSchema>;
 
-/** Number of connections in the pool for jobs. */
+/** Number of connections in the pool for jobs. Notifications, heartbeats, scans and the maintenance each use one. */
 export function jobConnections(config: Pick<PlatformServerConfig, 'WORKER_CONCURRENCY'>): number {
-  return config.WORKER_CONCURRENCY + 3;
+  return config.WORKER_CONCURRENCY + 4;
 }

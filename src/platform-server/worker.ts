@@ -86,7 +86,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   async function keepUp(): Promise<void> {
     for (let scan = 0; !stopping.signal.aborted; scan += 1) {
       try {
-        await freeLocks(pool, options.staleAfter);
+        await freeLocks(pool, [...alive], options.staleAfter);
         const holdings = { pools: [...alive], current: [...current], staleAfter: options.staleAfter };
         // A stopped runner keeps the lock until its running jobs have ended, so it must not be stopped again.
         if (runner !== stopped && (await hasUnknownJob(pool, holdings))) {
@@ -146,15 +146,18 @@ async function keepAlive(options: WorkerOptions, alive: Set<string>, signal: Abo
   }
 }
 
-/** Frees the locks of pools that have recorded no heartbeat for `staleAfter` milliseconds. */
-async function freeLocks(pool: pg.Pool, staleAfter: number): Promise<void> {
+/**
+ * Frees the locks of pools of other processes that have recorded no heartbeat for `staleAfter` milliseconds. After an
+ * outage of Postgres, the own heartbeat may be as old.
+ */
+async function freeLocks(pool: pg.Pool, own: string[], staleAfter: number): Promise<void> {
   const stale = `${staleAfter} milliseconds`;
   await pool.query(
     `SELECT graphile_worker.force_unlock_workers(array_agg(DISTINCT locked_by)) FROM graphile_worker.jobs
-     WHERE locked_at < now() - $1::interval
+     WHERE locked_at < now() - $1::interval AND locked_by <> ALL($2::text[])
        AND locked_by NOT IN (SELECT id FROM worker_pools WHERE seen > now() - $1::interval)
      HAVING count(*) > 0`,
-    [stale],
+    [stale, own],
   );
   await pool.query('DELETE FROM worker_pools WHERE seen < now() - $1::interval * 10', [stale]);
 }

@@ -214,7 +214,7 @@ function createAges(now: () => number, times: CacheTimes) {
 function failureReporter(clock: Clock, { service, metrics, log }: Pick<CacheOptions, 'service' | 'metrics' | 'log'>) {
   let warnedAt = Number.NEGATIVE_INFINITY;
   return (failure: Entry<unknown>['failure']): 'stale' | 'refused' => {
-    if (failure?.kind === 'over-budget') return 'refused';
+    if (failure?.kind === 'over-budget' || failure?.kind === 'busy') return 'refused';
     metrics.staleServes.inc({ dependency: service });
     const now = clock().getTime();
     if (now - warnedAt >= minutes) {

@@ -35,6 +35,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
     audit: {
       actions: ['form.create', 'form.submit'],
       of: ({ body }) => (body.submit ? 'form.submit' : 'form.create'),
+      otherwise: 'form.create',
     },
     summary: 'Create a draft form, or submit one immediately',
     description:

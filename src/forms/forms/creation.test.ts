@@ -118,6 +118,8 @@ describe('a create with submit', () => {
     });
     const refused = await eventOf({ data: {}, submit: true });
     expect(refused.audit).toMatchObject({ action: 'form.submit', outcome: 'refused' });
+    const invalid = await eventOf({ data: 'text', submit: true });
+    expect(invalid.audit).toMatchObject({ action: 'form.create', outcome: 'refused' });
     const draft = await eventOf({ data: {} });
     expect(draft.audit).toMatchObject({ action: 'form.create', object: { type: 'form', id: draft.id } });
   });

@@ -34,7 +34,7 @@ describe('the code of a request', () => {
   });
 
   it('has at most 64 characters, without the spaces around it', () => {
-    expect(code(` ${'x'.repeat(64)} `)).toBe('x'.repeat(64));
+    expect(code(` ${'X'.repeat(64)} `)).toBe('X'.repeat(64));
     expect(() => code('x'.repeat(65))).toThrow(
       expect.objectContaining({ errors: [{ pointer: '/headers/x-form-code', detail: 'is too long' }] }),
     );

@@ -1,6 +1,6 @@
 // Routes of data registers. A request is processed in this order: authentication (401), roles (403), tenant,
 // validation, and then the calls to the configuration service. If that service rejects the request, the response is
-// 400. If the service is busy, or the tenant’s budget used up, it is 503; for every other failure of the service, 502.
+// 400. If the tenant’s documents are too large to be read this often, it is 503; for every failure of the service, 502.
 import { type Route, route } from '../../service/http/http-app.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';
 import { notFound } from './changes.ts';

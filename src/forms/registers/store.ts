@@ -163,7 +163,7 @@ export async function askConfiguration<T>(calls: () => Promise<T>): Promise<T> {
   try {
     return await calls();
   } catch (error) {
-    if (!(error instanceof PlatformError) || error.slug === 'busy') throw error;
+    if (!(error instanceof PlatformError) || error.kind === 'over-budget') throw error;
     if (isRejection(error, 'configuration', rejections)) {
       const reason = error.rejection === undefined ? '.' : `: ${error.rejection}`;
       throw new Problem('invalid-request', `The configuration service rejected the request${reason}`, { cause: error });

@@ -1,5 +1,6 @@
 // Limits how fast the configuration of a tenant is read (decision 0090), because large responses occupy the main
-// thread. Core configuration has no such limit.
+// thread. Core configuration and core accounts, such as those of Formgate's services, have no such limit: the services
+// have a budget of their own for each tenant (decision 0090), and a tenant's readers must not use it up.
 import { createTokenBuckets } from '../../platform/token-buckets.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Guard } from '../../service/http/http-app.ts';
@@ -22,14 +23,14 @@ const rates = {
 
 export function createReadBudget(clock: Clock): ReadBudget {
   const buckets = createTokenBuckets(clock, rates);
-  const shareOf = ({ locals }: HttpResponse) =>
-    locals.tenant && `${locals.caller ? 'callers' : 'anonymous'} ${locals.tenant.id}`;
+  const shareOf = ({ locals: { tenant, caller } }: HttpResponse) =>
+    tenant && !caller?.isCore && `${caller ? 'callers' : 'anonymous'} ${tenant.id}`;
   return {
     guard: {
       name: 'readBudget',
       check(_request, response) {
         const share = shareOf(response);
-        if (share === undefined || buckets.left(share) > 0) return;
+        if (!share || buckets.left(share) > 0) return;
         throw new Problem('busy', 'Too much configuration of this tenant is being read. Try again.', {
           headers: { 'Retry-After': '5' },
         });
@@ -37,7 +38,7 @@ export function createReadBudget(clock: Clock): ReadBudget {
     },
     charge(response, characters) {
       const share = shareOf(response);
-      if (share !== undefined) buckets.take(share, characters);
+      if (share) buckets.take(share, characters);
     },
   };
 }

@@ -26,6 +26,10 @@ const reserve = 10_000;
 /** `full`: the tenant has too many waiting events and notices. */
 export type Acceptance = 'stored' | 'repeated' | 'full';
 
+/** SQL condition: the event is neither routed nor in quarantine. */
+const isUnrouted = `routed IS NULL AND NOT EXISTS (
+  SELECT FROM quarantine q WHERE q.kind = 'event' AND q.item = sequence::text AND NOT q.released)`;
+
 /** The priority of a routing job: one of 101 levels, because the library stores a priority in 16 bits. */
 const priority = 'priority => (least(n, 1000) / 10)::integer';
 
@@ -114,9 +118,7 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
     /** Returns the number of events that are neither routed nor in quarantine, and the time of the oldest one. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
-        `SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events
-         WHERE routed IS NULL AND NOT EXISTS (
-           SELECT FROM quarantine q WHERE q.kind = 'event' AND q.item = sequence::text AND NOT q.released)`,
+        `SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events WHERE ${isUnrouted}`,
       );
       return rows[0] ?? { count: 0, oldest: null };
     },
@@ -125,12 +127,12 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
 
 /**
  * $1 tenant, $2 namespace, $3 idempotency key, $4 now, $5 name, $6 time, $7 correlation id, $8 context, $9 payload,
- * $10 trace, $11 maximum number of waiting events and notices. Quarantined notices do not count; a tenant has at most
- * 5,000 of them.
+ * $10 trace, $11 maximum number of waiting events and notices. Quarantined ones do not count; a tenant has at most 5,000
+ * of them.
  */
 const acceptSql = `
 WITH waiting AS MATERIALIZED (
-  SELECT (SELECT count(*) FROM (SELECT FROM events WHERE tenant = $1 AND routed IS NULL LIMIT $11) AS own) AS n,
+  SELECT (SELECT count(*) FROM (SELECT FROM events WHERE tenant = $1 AND ${isUnrouted} LIMIT $11) AS own) AS n,
     (SELECT count(*) FILTER (WHERE NOT quarantined)
      FROM (SELECT quarantined FROM deliveries WHERE tenant = $1 LIMIT $11 + 5000) AS own) AS notices),
 key AS (

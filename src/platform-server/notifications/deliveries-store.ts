@@ -135,7 +135,8 @@ function createReads(database: Queryable) {
      */
     async hasRoom({ sequence, tenant }: Pick<RoutedEvent, 'sequence' | 'tenant'>): Promise<boolean> {
       const { rowCount } = await database.query(
-        `SELECT WHERE (SELECT count(*) FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT $3) AS own) < $3
+        `SELECT WHERE (SELECT count(*) FILTER (WHERE NOT quarantined)
+             FROM (SELECT quarantined FROM deliveries WHERE tenant = $2 LIMIT $3 + 5000) AS own) < $3
            OR NOT EXISTS (SELECT FROM deliveries WHERE tenant = $2 AND event <= $1 AND NOT quarantined)
              AND NOT EXISTS (SELECT FROM events earlier
                WHERE earlier.tenant = $2 AND earlier.sequence < $1 AND ${isUnrouted})`,

@@ -14,6 +14,8 @@ export interface AuditChoice<Input> {
    * action.
    */
   of?(input: Input): AuditAction | undefined;
+  /** The action of a request that is refused before its input is known to be valid. Such requests have no other. */
+  otherwise?: AuditAction;
 }
 
 /** The audit event of a route. `unaudited` states why a route that changes something needs no event. */
@@ -46,8 +48,8 @@ export interface RequestAudit {
 /** Starts the audit event of a request, if its route has one. Call this function when the route is known. */
 export function beginAudit(audit: RouteAudit<never> | undefined, locals: Express.Locals): void {
   if (audit === undefined || (typeof audit === 'object' && 'unaudited' in audit)) return;
-  const [only, ...others] = typeof audit === 'string' ? [audit] : audit.actions;
-  locals.audit = { action: others.length === 0 ? only : undefined, isReached: false };
+  const { actions, otherwise } = typeof audit === 'string' ? { actions: [audit] } : audit;
+  locals.audit = { action: actions.length === 1 ? actions[0] : otherwise, isReached: false };
 }
 
 interface Input {

@@ -28,7 +28,7 @@ pg_ctl stop -w -m fast -D "$data"
 # Kubernetes stops a pod with SIGTERM, on which Postgres would wait until its clients disconnect. On SIGINT, it closes
 # their connections.
 stop() { kill -INT "$server"; }
-# During an upgrade, old and new pods use up to 168 connections together (docs/operations.md, Sizing).
+# During an upgrade, old and new pods use up to 170 connections together (docs/operations.md, Sizing).
 postgres -D "$data" -c max_connections=200 -c listen_addresses='*' \
   -c unix_socket_directories="$sockets" -c hba_file="$hba" &
 server=$!
