@@ -127,8 +127,8 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
 
 /**
  * $1 tenant, $2 namespace, $3 idempotency key, $4 now, $5 name, $6 time, $7 correlation id, $8 context, $9 payload,
- * $10 trace, $11 maximum number of waiting events and notices. Quarantined ones do not count; a tenant has at most 5,000
- * of them.
+ * $10 trace, $11 maximum number of waiting events and notices. Quarantined ones do not count; a tenant has at most
+ * 5,000 of them.
  */
 const acceptSql = `
 WITH waiting AS MATERIALIZED (
