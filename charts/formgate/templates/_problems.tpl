@@ -117,7 +117,7 @@
 {{- end -}}
 {{- end -}}
 {{- $settings := fromJson (include "formgate.podSettings" (dict "root" $ "values" $own)) -}}
-{{- $set := concat (keys (fromYaml (include (printf "formgate.environment.%s" $part) $))) (keys (fromJson (include "formgate.secretReferences" (dict "root" $ "part" $part "copies" "")))) (keys $own.env) -}}
+{{- $set := concat (keys (fromYaml (include (printf "formgate.environment.%s" $part) $))) (keys (get (fromYaml (include "formgate.secretSources" $)) $part | default dict)) (keys $own.env) -}}
 {{- if $values.caCertificates.configMap -}}
 {{- $set = append $set "NODE_EXTRA_CA_CERTS" -}}
 {{- end -}}
