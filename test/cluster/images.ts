@@ -74,8 +74,8 @@ async function buildParts(runImage: string): Promise<string> {
       join(context, 'Dockerfile'),
       `FROM ${runImage}\nWORKDIR /app\nCOPY . ./\nUSER 65532:65532\nENTRYPOINT ["/nodejs/bin/node", "test/cluster/parts/main.ts"]\n`,
     );
-    for (const folder of ['src/service', 'dev', 'test/cluster/parts'])
-      cpSync(join(project, folder), join(context, folder), { recursive: true });
+    for (const path of ['src/service', 'dev', 'test/cluster/parts', 'test/support/memory-entity-store.ts'])
+      cpSync(join(project, path), join(context, path), { recursive: true });
     const packages = new Set<string>();
     collectPackages(partsPackages, project, packages);
     for (const folder of packages)
