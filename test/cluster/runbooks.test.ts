@@ -133,7 +133,7 @@ describe('an incident', () => {
   );
 
   it('key-ring-old: the key is rotated', async () => {
-    const [, key = ''] = /echo "(k2:[\s\S]*)"/.exec(commandsOf(readRunbook('key-ring-old.md'), 'Fix')) ?? [];
+    const [, key = ''] = /echo "(k[\s\S]*:[\s\S]*)"/.exec(commandsOf(readRunbook('key-ring-old.md'), 'Fix')) ?? [];
     expect(key).not.toBe('');
     const jsonpath = 'jsonpath={.data.TOKEN_HANDLER_KEY_RING}';
     const stored = await world.kubectl('get', 'secret', `${fullname}-keys`, '-o', jsonpath);
