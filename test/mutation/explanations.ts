@@ -9,6 +9,7 @@ import { logout } from './explanations/logout.ts';
 import { proxiedBodies } from './explanations/proxied-bodies.ts';
 import { proxiedRequest } from './explanations/proxied-request.ts';
 import { service } from './explanations/service.ts';
+import { sessionCookies } from './explanations/session-cookies.ts';
 import { sessionRoutes } from './explanations/session-routes.ts';
 import { sessions } from './explanations/sessions.ts';
 import { signIn } from './explanations/sign-in.ts';
@@ -24,6 +25,7 @@ export const explanations: readonly Explanation[] = [
   ...proxiedBodies,
   ...proxiedRequest,
   ...sessions,
+  ...sessionCookies,
   ...sessionRoutes,
   ...logout,
   ...signIn,
