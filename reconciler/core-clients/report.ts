@@ -3,6 +3,7 @@
 // written, stops. If it fails when an Event is created, creates no more Events. If it refuses a single status,
 // quarantines that status and continues. If it refuses a single Event, continues without that Event.
 import type { Clock } from '../../src/service/clock.ts';
+import { forEachConcurrent } from '../../src/service/for-each-concurrent.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-calls.ts';
@@ -89,6 +90,7 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
   }
 
   async function send(report: Report): Promise<void> {
+    if (failed.status || options.signal?.aborted) return;
     const { verdict, status, differs } = report;
     const { cluster, clock } = options;
     const { resource } = verdict;
@@ -105,23 +107,11 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
       if (await attempt('event', report, () => cluster.createEvent(resource, event, clock()))) sent.events += 1;
   }
 
-  const worker = async () => {
-    const isOver = () => failed.status || options.signal?.aborted;
-    for (let report = waiting.shift(); report && !isOver(); report = waiting.shift()) await send(report);
-  };
-  await allOf(Array.from({ length: parallel }, worker));
+  await forEachConcurrent(waiting, parallel, send);
   return sent;
 }
 
 /** Identifies a resource's status in the quarantine. A refused status is retried after the resource has changed. */
 function statusOf({ verdict: { resource } }: Report) {
   return { kind: 'core-client-status', subject: resource.uid, version: String(resource.generation) } as const;
-}
-
-/**
- * Waits for all promises, and only then rejects with the first failure. No work therefore continues in the background.
- */
-async function allOf(work: Promise<void>[]): Promise<void> {
-  const failed = (await Promise.allSettled(work)).find((result) => result.status === 'rejected');
-  if (failed) throw failed.reason;
 }

@@ -7,6 +7,7 @@ import type { TenantDirectory } from '../../src/platform/tenants.ts';
 import type { Tenant } from '../../src/service/auth/identity.ts';
 import { clientEntries } from '../../src/service/clients/client-entries.ts';
 import { clientsName, clientsNamespace } from '../../src/service/clients/client-rules.ts';
+import { forEachConcurrent } from '../../src/service/for-each-concurrent.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 
 export interface Shadows {
@@ -53,20 +54,25 @@ export async function findShadows(ids: ReadonlySet<string>, options: ShadowsOpti
   }
 }
 
-async function readTenants(ids: ReadonlySet<string>, waiting: Tenant[], options: ShadowsOptions): Promise<Shadows> {
+async function readTenants(ids: ReadonlySet<string>, tenants: Tenant[], options: ShadowsOptions): Promise<Shadows> {
   const { configuration, log, signal, timeLimit = 60_000 } = options;
   const affected = new Map<string, Tenant[]>();
   const unread: Tenant[] = [];
+  const left: Tenant[] = [];
   const deadline = performance.now() + timeLimit;
   const isOver = () => signal?.aborted || performance.now() >= deadline;
   const add = (id: string, tenant: Tenant) => {
-    const tenants = affected.get(id);
-    if (tenants) tenants.push(tenant);
+    const known = affected.get(id);
+    if (known) known.push(tenant);
     else affected.set(id, [tenant]);
   };
   let read = 0;
 
-  async function readOne(tenant: Tenant): Promise<void> {
+  await forEachConcurrent(tenants, parallel, async (tenant) => {
+    if (isOver()) {
+      left.push(tenant);
+      return;
+    }
     try {
       const owner = { tenantId: tenant.id, timeoutMs: readTimeout };
       const { latest } = await configuration.read(clientsNamespace, clientsName, owner);
@@ -77,14 +83,8 @@ async function readTenants(ids: ReadonlySet<string>, waiting: Tenant[], options:
       if (unread.length <= loggedFailures)
         log.warn({ tenant: tenant.id, ...failureFields(error) }, 'clients of a tenant cannot be read');
     }
-  }
-
-  const worker = async () => {
-    for (let tenant = isOver() ? undefined : waiting.pop(); tenant; tenant = isOver() ? undefined : waiting.pop())
-      await readOne(tenant);
-  };
-  await Promise.all(Array.from({ length: parallel }, worker));
-  unread.push(...waiting);
+  });
+  unread.push(...left);
   if (unread.length > 0) log.warn({ read, unread: unread.length }, 'clients of some tenants are unread');
   return { affected, unread, read };
 }

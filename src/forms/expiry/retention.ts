@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { circuitReset } from '../../platform/circuit.ts';
 import type { Configuration } from '../../platform/configuration.ts';
 import { isPlatformOutage, mayConcernOneCall, PlatformError } from '../../platform/platform-error.ts';
+import { forEachConcurrent } from '../../service/for-each-concurrent.ts';
 import { parseDuration } from '../../service/operations/duration.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
@@ -62,11 +63,9 @@ export function createRetentionReader(options: RetentionReaderOptions) {
     }
   }
 
-  /** Reads the definitions in groups of `width`, and puts the results into `found`. */
-  async function readAll(keys: readonly DefinitionKey[], found: Map<DefinitionKey, Found>): Promise<void> {
-    for (let start = 0; start < keys.length; start += width)
-      await Promise.all(keys.slice(start, start + width).map(async (key) => found.set(key, await read(key))));
-  }
+  /** Reads the definitions, and puts the results into `found`. */
+  const readAll = (keys: readonly DefinitionKey[], found: Map<DefinitionKey, Found>) =>
+    forEachConcurrent(keys, width, async (key) => found.set(key, await read(key)));
 
   /** Repeats the reads that an open circuit prevented. */
   async function readAgain(found: Map<DefinitionKey, Found>): Promise<void> {

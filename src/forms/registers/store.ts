@@ -3,6 +3,7 @@
 import type { Response } from 'express';
 import type { Configuration } from '../../platform/configuration.ts';
 import { isRejection, PlatformError } from '../../platform/platform-error.ts';
+import { forEachConcurrent } from '../../service/for-each-concurrent.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { withinTotal } from '../../service/time-limit.ts';
@@ -77,12 +78,9 @@ function createReads(configuration: Configuration, longestRead: number) {
         const defined = definitionsIn(await wait(readDefinitions(context)));
         const found = new Set<string>();
         const candidates = [...new Set(names)].filter((name) => defined.has(name));
-        for (let start = 0; start < candidates.length; start += concurrentReads)
-          await Promise.all(
-            candidates.slice(start, start + concurrentReads).map(async (name) => {
-              if (entriesOf(await wait(configuration.read(registerNamespace, name, context)))) found.add(name);
-            }),
-          );
+        await forEachConcurrent(candidates, concurrentReads, async (name) => {
+          if (entriesOf(await wait(configuration.read(registerNamespace, name, context)))) found.add(name);
+        });
         return found;
       }),
 

@@ -1,5 +1,6 @@
 // Reads lists of sessions. The store's indexes also have entries of sessions that have ended. Reading a list removes
 // such entries, and continues until the page is full. An empty page is therefore the end of the list.
+import { forEachConcurrent } from '../../service/for-each-concurrent.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { FoundSession } from './session.ts';
 import type { SessionIndex } from './store.ts';
@@ -72,15 +73,13 @@ export class SessionLists {
   /** Returns the live sessions, and removes the entries of sessions that do not exist. */
   async #live(name: string, handles: string[]): Promise<FoundSession[]> {
     const { index, load, isAlive, removedUntil } = this.#options;
-    const live: FoundSession[] = [];
-    for (let start = 0; start < handles.length; start += concurrent) {
-      const some = handles.slice(start, start + concurrent);
-      const found = await Promise.all(some.map(load));
-      const gone = some.filter((_, position) => !found[position]);
-      const until = removedUntil();
-      await Promise.all(gone.map((handle) => index.remove([name], handle, until)));
-      live.push(...found.filter((one) => one !== undefined).filter(isAlive));
-    }
-    return live;
+    const found = new Map<string, FoundSession>();
+    await forEachConcurrent(handles, concurrent, async (handle) => {
+      const one = await load(handle);
+      if (one) found.set(handle, one);
+      else await index.remove([name], handle, removedUntil());
+    });
+    const inOrder = handles.map((handle) => found.get(handle));
+    return inOrder.filter((one) => one !== undefined).filter(isAlive);
   }
 }

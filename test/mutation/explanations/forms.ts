@@ -25,13 +25,6 @@ export const forms: readonly Explanation[] = [
   },
   {
     file: 'src/forms/expiry/retention.ts',
-    text: 'for (let start = 0; start < keys.length; start += width)',
-    changes: [['start < keys.length', 'start <= keys.length']],
-    kind: 'equivalent',
-    why: 'one more round reads no keys.',
-  },
-  {
-    file: 'src/forms/expiry/retention.ts',
     text: 'if (first) await readAll([first], found);',
     changes: [['first', 'true']],
     kind: 'equivalent',

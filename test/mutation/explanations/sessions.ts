@@ -180,13 +180,6 @@ export const sessions: readonly Explanation[] = [
     why: 'an entry that stays uses memory until the next read, and one that is missing prevents only that a result is cached.',
   },
   {
-    file: 'src/token-handler/sessions/session-lists.ts',
-    text: 'for (let start = 0; start < handles.length; start += concurrent) {',
-    changes: [['start < handles.length', 'start <= handles.length']],
-    kind: 'equivalent',
-    why: 'one more turn of the loop has no handles.',
-  },
-  {
     file: 'src/token-handler/sessions/redis-indexes.ts',
     text: "if (typeof expiry !== 'number' || expiry === 0) return;",
     changes: [
