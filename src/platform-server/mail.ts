@@ -1,7 +1,7 @@
 // Sends mail by SMTP. Errors contain only the error code, the SMTP reply code and the SMTP command. They do not contain
 // the text of the reply, which could quote addresses, because errors are written to logs and to the job table.
 import type { Transporter } from 'nodemailer';
-import { FairQueue } from '../service/limits/fair-queue.ts';
+import { createRequestQueue } from '../service/limits/request-queue.ts';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
 import { createMailMetrics } from './mail-metrics.ts';
@@ -92,13 +92,11 @@ const connections = { total: 5, notices: 3 };
  * mails of one tenant would delay those of all others.
  */
 function createMailQueue({ metrics }: MailerOptions, total: number, perTenant: number, waitMs: number) {
-  return new FairQueue({
+  return createRequestQueue('mails', metrics, {
     slots: { total, perTenant, perMember: perTenant },
     waiting: { total: 200, perTenant: 50, perMember: 50 },
     waitMs,
     detail: 'Too many mails are waiting for the mail server. Try again.',
-    retryAfterSeconds: 5,
-    onRefused: (reason) => metrics.queueRefusals.inc({ queue: 'mails', reason }),
   });
 }
 

@@ -12,7 +12,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { findProblemType, type ProblemSlug } from '../../service/http/problem-types.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { isObject, jsonOrUndefined } from '../../service/json-value.ts';
-import { FairQueue } from '../../service/limits/fair-queue.ts';
+import { createRequestQueue } from '../../service/limits/request-queue.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { scopeHeaders } from '../../service/operations/request-scope.ts';
@@ -79,9 +79,7 @@ export interface FormApiOptions {
 const shares = {
   slots: { total: 64, perTenant: 32, perMember: 8 },
   waiting: { total: 640, perTenant: 320, perMember: 80 },
-  waitMs: 10_000,
   detail: 'Too many applicants are using these pages at the moment. Try again.',
-  retryAfterSeconds: 5,
 };
 
 export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs }: FormApiOptions): FormApi {
@@ -141,8 +139,7 @@ export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs
     throw problemOf(response.problem) ?? fail('failed', 'dependency-failed', 'The form service failed.');
   }
 
-  const onRefused = (reason: string) => metrics.queueRefusals.inc({ queue: 'form-api', reason });
-  const queue = new FairQueue({ ...shares, onRefused });
+  const queue = createRequestQueue('form-api', metrics, shares);
   return {
     call(call) {
       const member = networkOf(call.context.locals.forwarded.address);

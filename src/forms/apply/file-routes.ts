@@ -5,7 +5,7 @@ import { networkOf } from '../../service/http/client-address.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
-import { FairQueue } from '../../service/limits/fair-queue.ts';
+import { createRequestQueue } from '../../service/limits/request-queue.ts';
 import type { ApplyRoutesOptions } from './apply-options.ts';
 import type { FormOfTenant } from './code-routes.ts';
 import { countUpload } from './counts.ts';
@@ -94,13 +94,10 @@ async function requireDraft(
  * Limits concurrent uploads, because a file is held in memory while it is uploaded. The limits for one member
  * apply to a client network, not to a form. Otherwise, a person with several drafts could use all slots of a tenant.
  */
-function createUploadQueue({ metrics }: Pick<ApplyRoutesOptions, 'metrics'>): FairQueue {
-  return new FairQueue({
+function createUploadQueue({ metrics }: Pick<ApplyRoutesOptions, 'metrics'>) {
+  return createRequestQueue('uploads', metrics, {
     slots: { total: 6, perTenant: 4, perMember: 2 },
     waiting: { total: 50, perTenant: 25, perMember: 10 },
-    waitMs: 10_000,
     detail: 'Too many files are being uploaded.',
-    retryAfterSeconds: 5,
-    onRefused: (reason) => metrics.queueRefusals.inc({ queue: 'uploads', reason }),
   });
 }

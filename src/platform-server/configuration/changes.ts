@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { FairQueue } from '../../service/limits/fair-queue.ts';
+import { createRequestQueue } from '../../service/limits/request-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type CheckOptions, checkedValue } from './checked-value.ts';
@@ -74,13 +74,10 @@ export function inChange<T>(
 }
 
 export function createConfigurationChanges(options: ChangeOptions): ConfigurationChanges {
-  const changes = new FairQueue({
+  const changes = createRequestQueue('configuration-changes', options.metrics, {
     slots: { total: 64, perTenant: 8, perMember: 1 },
     waiting: { total: 1_000, perTenant: 200, perMember: 100 },
-    waitMs: 10_000,
     detail: 'Too many changes of this configuration are waiting. Try again.',
-    retryAfterSeconds: 5,
-    onRefused: (reason) => options.metrics.queueRefusals.inc({ queue: 'configuration-changes', reason }),
   });
   // Each replica makes only one change of a configuration at a time, so only other replicas can cause a conflict.
   const inTurn = <T>({ scope, namespace, name }: ConfigurationKey, work: () => Promise<T>) =>

@@ -2,7 +2,7 @@
 // read, and holds the slot until its handler has finished, whatever it waits for in between (decision 0094). What a
 // client then does not read of the response is limited by `unread-responses.ts`.
 import type { IncomingMessage } from 'node:http';
-import { FairQueue } from '../limits/fair-queue.ts';
+import { createRequestQueue } from '../limits/request-queue.ts';
 import { limitUnreadResponses, type UnreadResponses } from '../limits/unread-responses.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { type MinimumRate, usualRate } from './body-bytes.ts';
@@ -35,13 +35,10 @@ export interface LargeBodies {
 /** `limit` is the maximum size of a body in bytes. */
 export function createLargeBodies(limit: number, metrics: Pick<Metrics, 'queueRefusals'>): LargeBodies {
   const total = Math.max(fewest, Math.floor(memory / limit));
-  const queue = new FairQueue({
+  const queue = createRequestQueue('large-bodies', metrics, {
     slots: { total, perTenant: total / 2, perMember: total / 4 },
     waiting: { total: 1_280, perTenant: 640, perMember: 320 },
-    waitMs: 10_000,
     detail: 'Too many large requests are being processed.',
-    retryAfterSeconds: 5,
-    onRefused: (reason) => metrics.queueRefusals.inc({ queue: 'large-bodies', reason }),
   });
 
   return {

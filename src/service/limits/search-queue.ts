@@ -1,7 +1,7 @@
 // Limits reads that return all of a tenant's objects of one kind, such as all its form definitions. Such a read holds
 // memory and connections for much longer than any other request.
 import type { Metrics } from '../operations/metrics.ts';
-import { FairQueue } from './fair-queue.ts';
+import { createRequestQueue } from './request-queue.ts';
 
 export interface SearchQueueOptions {
   /** Name of the queue in metrics. */
@@ -12,13 +12,10 @@ export interface SearchQueueOptions {
 }
 
 /** Creates a queue that lets each tenant run one read at a time. */
-export function createSearchQueue({ name, detail, metrics }: SearchQueueOptions): FairQueue {
-  return new FairQueue({
+export function createSearchQueue({ name, detail, metrics }: SearchQueueOptions) {
+  return createRequestQueue(name, metrics, {
     slots: { total: 4, perTenant: 1, perMember: 1 },
     waiting: { total: 40, perTenant: 4, perMember: 4 },
-    waitMs: 10_000,
     detail,
-    retryAfterSeconds: 5,
-    onRefused: (reason) => metrics.queueRefusals.inc({ queue: name, reason }),
   });
 }

@@ -4,7 +4,7 @@ import { role } from '../../service/auth/bearer-guards.ts';
 import type { RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
-import { FairQueue } from '../../service/limits/fair-queue.ts';
+import { createRequestQueue } from '../../service/limits/request-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { type ClientCatalog, requireClient } from './catalog.ts';
 import type { Client } from './client.ts';
@@ -43,13 +43,10 @@ const refusals = {
 };
 /** A change makes several calls to the identity provider, which the tenant may have chosen. */
 const createChangeQueue = (name: string, { metrics }: Pick<ClientRouteOptions, 'metrics'>) =>
-  new FairQueue({
+  createRequestQueue(name, metrics, {
     slots: { total: 20, perTenant: 4, perMember: 2 },
     waiting: { total: 200, perTenant: 20, perMember: 10 },
-    waitMs: 10_000,
     detail: 'Other changes of clients of this tenant are still running. Try again.',
-    retryAfterSeconds: 5,
-    onRefused: (reason) => metrics.queueRefusals.inc({ queue: name, reason }),
   });
 const outages = {
   502: { description: 'The identity provider or the configuration service failed' },
