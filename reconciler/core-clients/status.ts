@@ -51,15 +51,15 @@ export function nextStatus(
   const ready: Outcome = failing
     ? { ...failing, type: 'Ready' }
     : { type: 'Ready', status: 'True', reason: 'Ready', message: 'Every tenant can register and use the client.' };
-  const { revision, syncedHash } = keptFields(verdict);
+  const kept = keptFields(verdict);
+  const { revision, syncedHash } =
+    result?.kind === 'synced' ? { revision: result.revision ?? kept.revision, syncedHash: hash } : kept;
   return {
     observedGeneration: resource.generation,
     ...(clientId !== undefined && { clientId }),
-    ...defined({
-      revision: result?.kind === 'synced' ? (result.revision ?? revision) : revision,
-      syncedHash: result?.kind === 'synced' ? hash : syncedHash,
-      shadowedTenants: tenants.length > 0 ? tenants.map(({ id }) => id).slice(0, mostShadowedTenants) : undefined,
-    }),
+    ...(revision !== undefined && { revision }),
+    ...(syncedHash !== undefined && { syncedHash }),
+    ...(tenants.length > 0 && { shadowedTenants: tenants.map(({ id }) => id).slice(0, mostShadowedTenants) }),
     conditions: [accepted, synced, resolved, shadows, ready].map((outcome) => toCondition(outcome, resource, now)),
   };
 }
@@ -71,10 +71,6 @@ export function nextStatus(
 function keptFields({ resource, rejection }: Verdict): Pick<CoreClientStatus, 'revision' | 'syncedHash'> {
   const isKept = rejection === undefined || rejection.reason === 'Invalid';
   return isKept ? resource.status : {};
-}
-
-function defined<T extends object>(fields: { [K in keyof T]: T[K] | undefined }): Partial<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
 function syncedOutcome({ resource, rejection }: Verdict, result: SyncResult | undefined): Outcome {

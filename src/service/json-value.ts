@@ -1,4 +1,4 @@
-// Functions on parsed JSON values.
+// Functions on parsed JSON values, and on the members of objects.
 
 /** True for a JSON object; false for null and arrays. */
 export function isObject(value: unknown): value is Record<string, unknown> {
@@ -8,6 +8,11 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 /** Returns a member of a JSON object, and nothing that the object inherits, such as `toString`. */
 export function memberOf(object: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+/** Returns the members that are not undefined. */
+export function definedMembers<T>(object: Record<string, T | undefined>): Record<string, T> {
+  return Object.fromEntries(Object.entries(object).filter((member): member is [string, T] => member[1] !== undefined));
 }
 
 /** Returns undefined for a text that is not JSON. */

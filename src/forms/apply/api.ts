@@ -11,7 +11,7 @@ import { ownCallHeaders } from '../../service/http/own-calls.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { findProblemType, type ProblemSlug } from '../../service/http/problem-types.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
-import { isObject, jsonOrUndefined } from '../../service/json-value.ts';
+import { definedMembers, isObject, jsonOrUndefined } from '../../service/json-value.ts';
 import { createRequestQueue } from '../../service/limits/request-queue.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -151,7 +151,7 @@ export function createFormApi({ apiUrl, ownUrl, account, log, metrics, timeoutMs
 
 function headersOf({ headers = {}, body, context }: ApiCall, token: string | undefined): Record<string, string> {
   const { forwarded, scope } = context.locals;
-  const all = {
+  return definedMembers({
     ...headers,
     authorization: token && `Bearer ${token}`,
     'content-type': body === undefined ? undefined : 'application/json',
@@ -159,8 +159,7 @@ function headersOf({ headers = {}, body, context }: ApiCall, token: string | und
     // address of the applicant's browser.
     'x-forwarded-for': forwarded.address === 'unknown' ? undefined : forwarded.address,
     ...scopeHeaders(scope),
-  };
-  return Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined));
+  });
 }
 
 function placeOf(url: string): { origin: string; path: string } {

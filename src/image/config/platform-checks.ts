@@ -4,6 +4,7 @@ import { createPlatform, type Platform, type PlatformConfig } from '../../platfo
 import { PlatformError } from '../../platform/platform-error.ts';
 import { checkIssuer, type IdentityProviderConfig } from '../../service/auth/identity-provider.ts';
 import { codeOfCause, codeOfError } from '../../service/error-code.ts';
+import { definedMembers } from '../../service/json-value.ts';
 import { ConfigError } from '../../service/operations/config.ts';
 import { createLogger } from '../../service/operations/log.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
@@ -80,7 +81,7 @@ async function explained(name: string, work: () => Promise<unknown>): Promise<Fi
 
 function explain(name: string, error: unknown): Finding {
   if (error instanceof WrongSetting) {
-    const facts = Object.entries(error.facts).filter(([, value]) => value !== undefined);
+    const facts = Object.entries(definedMembers(error.facts));
     const suffix = facts.length > 0 ? ` (${facts.map(([fact, value]) => `${fact} ${value}`).join(', ')})` : '';
     return { severity: 'error', name, problem: error.message + suffix };
   }

@@ -1,6 +1,7 @@
 // Chooses the link on a failure page: to a new sign-in, to the page's own address, or to the start page of the site.
 // The link contains nothing from the address of the request. The link to a new sign-in is built from the stored attempt
 // that this browser started.
+import { definedMembers } from '../../service/json-value.ts';
 import { callbackUrlProblem, type StartedSignIn } from '../sign-in/sign-in.ts';
 import type { Endpoint, PageName } from './catalogue.ts';
 
@@ -49,6 +50,5 @@ function restartOf({ tenantId, clientId, callbackUrl, returnTo, asked = {} }: St
   // it may be an email address, which must not be in the page.
   const { prompt, login_hint: _, ...others } = asked;
   const parameters = { tenant: tenantId, callbackUrl, returnTo, ...others, ...(prompt !== 'none' && { prompt }) };
-  const given = Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined);
-  return `auth?${new URLSearchParams(given)}`;
+  return `auth?${new URLSearchParams(definedMembers(parameters))}`;
 }

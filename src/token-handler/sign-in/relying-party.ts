@@ -4,6 +4,7 @@ import * as jose from 'jose';
 import * as oidc from 'openid-client';
 import type { SigningKeys } from '../../service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../../service/clock.ts';
+import { definedMembers } from '../../service/json-value.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import { authenticate } from '../provider-discovery.ts';
@@ -82,8 +83,7 @@ export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
         nonce: request.nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(request.codeVerifier),
         code_challenge_method: 'S256',
-        ...definedOf(request.asked),
-        ...(request.idpHint !== undefined && { kc_idp_hint: request.idpHint }),
+        ...definedMembers({ ...request.asked, kc_idp_hint: request.idpHint }),
       });
       return providers.publicUrl(client.realm, url);
     },
@@ -103,8 +103,4 @@ export function createRelyingParty(options: RelyingPartyOptions): RelyingParty {
     },
     close: tokenRefresh.close,
   };
-}
-
-function definedOf(asked: AskedParameters): Record<string, string> {
-  return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
 }
