@@ -1,6 +1,6 @@
 // Sends HTTP requests, and prints each request and response with shortened secrets.
 import { styleText } from 'node:util';
-import { jsonOrUndefined } from '../../src/service/json-value.ts';
+import { isObject, jsonOrUndefined } from '../../src/service/json-value.ts';
 
 /** Thrown for an unexpected response, which the message describes. */
 export class Surprise extends Error {}
@@ -78,7 +78,7 @@ export function createConversation(baseUrl: string, print: (line: string) => voi
 }
 
 function membersOf(json: unknown): Record<string, unknown> {
-  return json && typeof json === 'object' && !Array.isArray(json) ? { ...json } : {};
+  return isObject(json) ? json : {};
 }
 
 /** Returns the lines for the response headers that the demo prints. Secrets in them are shortened. */

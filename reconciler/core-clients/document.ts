@@ -3,6 +3,7 @@
 // other clients are kept. This module does not validate clients.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { type ClientEntry, clientsName, clientsNamespace } from '../../src/service/clients/client-rules.ts';
+import { isObject } from '../../src/service/json-value.ts';
 
 /**
  * The name of the configuration that contains the record of the owned clients: `{<owner>: {clients: {<id>: {since}}}}`.
@@ -72,5 +73,5 @@ export function createClientDocument({ configuration, owner }: ClientDocumentOpt
 }
 
 function membersOf(value: unknown): ReadonlyMap<string, unknown> {
-  return new Map(typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : []);
+  return new Map(isObject(value) ? Object.entries(value) : []);
 }

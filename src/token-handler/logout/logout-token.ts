@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
 import { idTokenAlgorithms, isTokenFault, keysProblem, type SigningKeys } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
+import { isObject } from '../../service/json-value.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
@@ -55,10 +56,7 @@ const claimsSchema = z
     jti: z.string().min(1).max(500),
     sub: z.string().min(1).optional(),
     sid: z.string().min(1).optional(),
-    events: z.record(z.string(), z.unknown()).refine((events) => {
-      const event = events[eventName];
-      return typeof event === 'object' && event !== null && !Array.isArray(event);
-    }),
+    events: z.record(z.string(), z.unknown()).refine((events) => isObject(events[eventName])),
     // Back-Channel Logout 1.0, section 2.4, forbids a nonce. An ID token therefore cannot be used as a logout token.
     nonce: z.undefined().optional(),
   })

@@ -1,5 +1,6 @@
 // Form definitions in the configuration service. A definition is either a separate document, or a member of the
 // tenant's collection, a document that contains definitions keyed by id.
+import { isObject } from '../../apply/model/json.ts';
 import { type ApiRequest, path } from '../api/request.ts';
 
 export type Definition = Record<string, unknown>;
@@ -59,9 +60,7 @@ export function definitionIn(configuration: unknown, id: string, source: Source)
 }
 
 export function asObject(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 /**

@@ -1,5 +1,6 @@
 // Puts form data in the order and under the labels of its definition. Of JSON Schema, this module uses only titles,
 // properties, items, options and local references. Data that the definition does not describe is shown as it is.
+import { isObject } from '../../apply/model/json.ts';
 
 export interface Labelled {
   label: string;
@@ -98,7 +99,7 @@ function controlsOf(uiSchema: unknown): Map<string, Schema> {
 }
 
 function asObject(value: unknown): Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Schema) : {};
+  return isObject(value) ? value : {};
 }
 
 function textOf(value: unknown): string | undefined {
