@@ -2,7 +2,7 @@
 // functions are pure. Problems name fields and reasons, but never quote values.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { type ClientEntry, clientIdPattern, upstreamUrn } from '../../src/service/clients/client-rules.ts';
+import { type ClientEntry, clientIdSchema, upstreamUrn } from '../../src/service/clients/client-rules.ts';
 import {
   allowedRedirectUris,
   type RedirectUriRules,
@@ -22,11 +22,8 @@ export type ParsedCoreClient =
   | { clientId: string; entry: ClientEntry; problems?: never }
   | { clientId: string | undefined; entry?: never; problems: string[] };
 
-const id = z
-  .string()
-  .regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
-  // Excludes the id __proto__, because JSON parsers drop or reject this key.
-  .refine((text) => text !== '__proto__', 'must be another name');
+// Excludes the id __proto__, because JSON parsers drop or reject this key.
+const id = clientIdSchema.refine((text) => text !== '__proto__', 'must be another name');
 
 export type CoreClientParser = (resource: Pick<CoreClientResource, 'name' | 'spec'>) => ParsedCoreClient;
 

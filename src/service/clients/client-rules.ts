@@ -1,5 +1,6 @@
 // Rules for clients of the token handler in the configuration service. The token handler reads the clients, and the
 // reconciler writes the core clients.
+import { z } from 'zod';
 import type { Urns } from '../urn.ts';
 
 /**
@@ -8,8 +9,10 @@ import type { Urns } from '../urn.ts';
 export const clientsNamespace = 'platform';
 export const clientsName = 'token-handler';
 
-/** Ids of clients and targets. The configuration service accepts the same characters in keys. */
-export const clientIdPattern = /^[A-Za-z0-9 _-]{1,50}$/;
+/** The id of a client or target. The configuration service accepts the same characters in keys. */
+export const clientIdSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9 _-]{1,50}$/, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
 
 export interface ClientEntry {
   id: string;

@@ -1,7 +1,7 @@
 // Defines a client, and parses it from its configuration entry. The problems of an invalid entry name fields and never
 // quote values. Pure functions only.
 import { z } from 'zod';
-import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules.ts';
+import { clientIdSchema, upstreamUrn } from '../../service/clients/client-rules.ts';
 import {
   allowedRedirectUris,
   parseRedirectUri,
@@ -59,8 +59,6 @@ const longestName = 200;
 /** Maximum number of targets of a client. */
 const mostTargets = 1_000;
 
-const id = z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
-
 const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
 const optionalText = optional(z.string());
 /**
@@ -82,7 +80,7 @@ const landing = optional(
 
 function clientSchema({ urnPrefix }: ClientRules) {
   return z.object({
-    id: id.optional(),
+    id: clientIdSchema.optional(),
     name: optional(
       z
         .string()
@@ -128,8 +126,8 @@ function parseClient(
   rules: ClientRules,
   schema: ReturnType<typeof clientSchema>,
 ): ParsedClient {
-  if (!clientIdPattern.test(key))
-    return { problems: [{ field: 'id', detail: 'must be 1 to 50 letters, digits, spaces, hyphens and underscores' }] };
+  const [idProblem] = clientIdSchema.safeParse(key).error?.issues ?? [];
+  if (idProblem) return { problems: [{ field: 'id', detail: idProblem.message }] };
   const parsed = schema.safeParse(entry);
   if (!parsed.success) return { problems: parsed.error.issues.map(describe) };
   if (parsed.data.id !== undefined && parsed.data.id !== key)
@@ -185,7 +183,7 @@ function targetsSchema(urnPrefix: string) {
       context.addIssue('must be the URN of a service or an API, or the name of a platform service');
     return urn ?? '';
   });
-  const target = z.object({ id, upstream });
+  const target = z.object({ id: clientIdSchema, upstream });
   const asTarget = (entry: unknown, targetId?: string): unknown => {
     if (typeof entry === 'string') return { id: targetId ?? entry, upstream: entry };
     return targetId !== undefined && isObject(entry) ? { id: targetId, ...entry } : entry;

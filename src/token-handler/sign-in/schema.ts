@@ -1,11 +1,9 @@
 // Schemas of the sign-in and logout endpoints.
 import { z } from 'zod';
-import { clientIdPattern } from '../../service/clients/client-rules.ts';
+import { clientIdSchema } from '../../service/clients/client-rules.ts';
 import { isLocalPath } from './sign-in.ts';
 
-export const clientParams = z.strictObject({
-  clientId: z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores'),
-});
+export const clientParams = z.strictObject({ clientId: clientIdSchema });
 
 const returnTo = z
   .string()
