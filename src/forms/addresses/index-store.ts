@@ -2,6 +2,7 @@
 // existed, by a pod of an older version, or under another key. A walk visits all forms in the order of their ids, in
 // short transactions that do not block saves.
 import type pg from 'pg';
+import { later } from '../../service/clock.ts';
 import { isObject } from '../../service/json-value.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
 import type { Channel } from '../forms/form.ts';
@@ -89,7 +90,7 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
      */
     walk: ({ now, limit, interval, overlap }: WalkOptions): Promise<WalkBatch | undefined> =>
       withTransaction(pool, async (client) => {
-        const latest = new Date(now.getTime() + 2 * interval);
+        const latest = later(now, 2 * interval);
         const [due] = (await client.query<{ position: string }>(dueSql, [hashes.keyId, now, latest])).rows;
         if (!due) return undefined;
         const { rows: forms } = await client.query<WalkedForm>(formsSql, [due.position, limit]);
@@ -100,7 +101,7 @@ export function createAddressIndexStore(pool: pg.Pool, hashes: AddressHashes) {
         const recent = firstIdAt(now.getTime() - overlap);
         // `<` compares the UUIDs as text, which gives the same order as in Postgres.
         const position = isLast && recent < last ? recent : last;
-        const next = isLast ? [new Date(now.getTime() + interval)] : [];
+        const next = isLast ? [later(now, interval)] : [];
         await client.query(`UPDATE address_index SET position = $1${sets}`, [position, ...next]);
         return { walked: forms.length, added, isLast };
       }),

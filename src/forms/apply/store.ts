@@ -1,6 +1,7 @@
 // Stores the intake application's own data: counts of created drafts and uploaded bytes, codes that a browser has used,
 // and the last save of each form. It does not use the tables of forms, so the intake application can move to another
 // process with its own database.
+import { earlier } from '../../service/clock.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 
 /** A limit in a window of time for one key, such as a client network or one request, and what to count towards it. */
@@ -136,7 +137,7 @@ export function createApplyStore(pool: SharedPool) {
      */
     async claimCode(tenantId: string, use: CodeUse, isAccepted = false): Promise<boolean> {
       const { formId, codeHashes, browserHashes, now } = use;
-      const values = [formId, codeHashes, browserHashes, now, new Date(now.getTime() - kept), isAccepted];
+      const values = [formId, codeHashes, browserHashes, now, earlier(now, kept), isAccepted];
       try {
         await pool.transaction({ tenant: tenantId, member: formId }, async (client) => {
           const { rowCount } = await client.query(claimCodeSql, values);
@@ -155,7 +156,7 @@ export function createApplyStore(pool: SharedPool) {
     },
 
     async keepSave(tenantId: string, { formId, saveHashes, etag, now }: LastSave): Promise<void> {
-      const values = [formId, saveHashes[0], etag, now, new Date(now.getTime() - kept)];
+      const values = [formId, saveHashes[0], etag, now, earlier(now, kept)];
       await pool.query({ tenant: tenantId, member: formId }, keepSaveSql, values);
     },
 

@@ -5,6 +5,7 @@
 // Locks are taken in this order: the advisory locks, the form's row, the rows of its codes. The deletion of a form also
 // locks the form's row first, because Postgres deletes the rows of its codes through a foreign key.
 import type pg from 'pg';
+import { earlier, later } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
@@ -60,7 +61,7 @@ export function createCodeStore(pool: SharedPool) {
      */
     settleRight(id: string, attempt: CodeAttempt): Promise<boolean> {
       const { formId, codeHash, issuer, subject, now } = attempt;
-      const until = new Date(now.getTime() + readSession);
+      const until = later(now, readSession);
       return pool.transaction(claimOf(attempt), async (client) => {
         await keepForm(client, formId);
         const values = [id, formId, codeHash, issuer, subject, until, now];
@@ -128,8 +129,8 @@ async function reserveAttempt(client: pg.PoolClient, attempt: CodeAttempt): Prom
   const { formId, addressHash, codeHash, issuer, subject, now } = attempt;
   const used = await findUsed(client, attempt);
   if (used?.open) return { outcome: 'session' };
-  const anHourAgo = before(now, hour);
-  const values = [formId, addressHash, anHourAgo, codeHash, issuer, subject, before(now, abandoned)];
+  const anHourAgo = earlier(now, hour);
+  const values = [formId, addressHash, anHourAgo, codeHash, issuer, subject, earlier(now, abandoned)];
   const { rows } = await client.query<AttemptRow>(attemptsSql, values);
   if (rows.some((row) => row.same)) return { outcome: 'underway' };
   const repeated = rows.find((row) => row.repeatable)?.repeatable;
@@ -159,7 +160,7 @@ async function settleWrong(client: pg.PoolClient, id: string, attempt: CodeAttem
   await client.query('UPDATE code_attempts SET wrong = true WHERE id = $1', [id]);
   const { rows } = await client.query<{ wrong: number }>(
     'SELECT count(*)::int AS wrong FROM code_attempts WHERE form_id = $1 AND wrong AND attempted > $2',
-    [attempt.formId, before(attempt.now, hour)],
+    [attempt.formId, earlier(attempt.now, hour)],
   );
   // The fifth wrong code ends the open read sessions of all codes of the form.
   if ((rows[0]?.wrong ?? 0) >= wrongLimit)
@@ -183,7 +184,7 @@ async function reserveSend(client: pg.PoolClient, { formId, addressHash }: Budge
   const { rows } = await client.query<{ sent: Date; of_form: boolean; of_address: boolean }>(
     `SELECT sent, coalesce(form_id = $1, false) AS of_form, address_hash = $2 AS of_address FROM code_sends
     WHERE (form_id = $1 OR address_hash = $2) AND sent > $3 ORDER BY sent DESC`,
-    [formId, addressHash, before(now, hour)],
+    [formId, addressHash, earlier(now, hour)],
   );
   const times = (budget: 'of_form' | 'of_address') => rows.filter((row) => row[budget]).map(({ sent }) => sent);
   const waitMs = Math.max(sendWait(times('of_form'), now), sendWait(times('of_address'), now));
@@ -192,16 +193,12 @@ async function reserveSend(client: pg.PoolClient, { formId, addressHash }: Budge
     'INSERT INTO code_sends (form_id, address_hash, sent) VALUES ($1, $2, $3) RETURNING id',
     [formId, addressHash, now],
   );
-  await client.query(sweepSql('code_sends', 'sent'), [before(now, hour)]);
+  await client.query(sweepSql('code_sends', 'sent'), [earlier(now, hour)]);
   return { id: idOf(inserted) };
 }
 
 /** Returns the id of the only inserted row. */
 const idOf = ({ rows }: pg.QueryResult<{ id: string }>): string => rows.map(({ id }) => id).join();
-
-function before(moment: Date, milliseconds: number): Date {
-  return new Date(moment.getTime() - milliseconds);
-}
 
 /**
  * Locks the form's row. Until the transaction ends, the form can be saved but not deleted. Throws Problem `gone` if the

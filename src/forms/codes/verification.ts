@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
 import { isRejection, isUndecided, PlatformError } from '../../platform/platform-error.ts';
-import type { Clock } from '../../service/clock.ts';
+import { type Clock, later } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type Applicant, type Channel, codeChannel, type Form, type Language } from '../forms/form.ts';
 import type { SubscribeNow } from '../outbox/subscribe-now.ts';
@@ -115,7 +115,7 @@ export function createVerification(options: VerificationOptions) {
       if ('waitMs' in reservation)
         throw tooMany('A code was sent a moment ago, or five were in the last hour.', reservation.waitMs);
       await sendReserved(options, form, to, () => store.refundSend(reservation.id, keysOf(form, to)));
-      return { channel: to.channel, expires: new Date(now.getTime() + options.codeLifetime) };
+      return { channel: to.channel, expires: later(now, options.codeLifetime) };
     },
   };
 }

@@ -3,7 +3,7 @@
 // suspended, and the problem says until when.
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../../service/clock.ts';
+import { type Clock, later } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -215,7 +215,7 @@ function createSuspensions(clock: Clock) {
       records.set(key, record);
       if (record.forms.size < allowedForms) return undefined;
       const since = clock();
-      record.suspension = { since, until: new Date(since.getTime() + record.lengthMs) };
+      record.suspension = { since, until: later(since, record.lengthMs) };
       record.lengthMs = Math.min(longestMs, record.lengthMs * 2);
       return record.suspension;
     },

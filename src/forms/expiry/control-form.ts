@@ -1,6 +1,7 @@
 // Distinguishes a form that is too slow to process from a database that is slow for every form. To do so, runs a stage
 // on a control form: a small form that exists only within a savepoint.
 import type pg from 'pg';
+import { earlier } from '../../service/clock.ts';
 import type { Policy } from './expiry.ts';
 import { expiryStore, type Stage } from './store.ts';
 
@@ -32,7 +33,7 @@ VALUES (gen_random_uuid(), $1, $2, $3, $4, '{"id":"control","name":"control"}', 
 export async function tryControlForm(client: pg.ClientBase, stage: Stage, now: Date): Promise<number> {
   const { status, age } = dueForms[stage];
   const { tenantId, definitionId } = policy;
-  const since = new Date(now.getTime() - age);
+  const since = earlier(now, age);
   await client.query('SAVEPOINT control_form');
   await client.query(insertSql, [tenantId, definitionId, status, since]);
   const options = { position: { policies: [policy] }, now, limit: 1, dryRun: false };

@@ -1,5 +1,5 @@
 // Computes the dates on which the reconciler will lock and delete forms that nobody opens in the meantime.
-import type { Clock } from '../../service/clock.ts';
+import { type Clock, later } from '../../service/clock.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
 import { expiringStatuses } from '../forms/catalogue.ts';
@@ -79,7 +79,7 @@ export function createExpiryDates(findPolicy: FindPolicy): ReadExpiryDates {
 const canExpire = ({ held, status }: Form) => !held && expiringStatuses.some((one) => one === status);
 
 function datesOf({ status, lastAccessed, locked }: Form, { lockAfter, deleteAfter }: Retention): ExpiryDates {
-  const lockOn = new Date(lastAccessed.getTime() + lockAfter);
-  if (status === 'Draft') return { lockOn, deleteOn: new Date(lockOn.getTime() + deleteAfter) };
-  return { lockOn: null, deleteOn: locked && new Date(locked.getTime() + deleteAfter) };
+  const lockOn = later(lastAccessed, lockAfter);
+  if (status === 'Draft') return { lockOn, deleteOn: later(lockOn, deleteAfter) };
+  return { lockOn: null, deleteOn: locked && later(locked, deleteAfter) };
 }

@@ -1,6 +1,7 @@
 // Deletes outdated rows in batches: tombstones, idempotency records, codes, delivered outbox rows and old records of
 // runs. A row is no longer read after the period of its table.
 import type pg from 'pg';
+import { earlier } from '../../service/clock.ts';
 import { planSql } from '../outbox/settle-statements.ts';
 
 const minute = 60_000;
@@ -113,14 +114,14 @@ export async function purgeBatch(db: pg.ClientBase, purge: Purge, options: Purge
   const { now, after, limit, dryRun } = options;
   await db.query(planSql);
   if (purge === 'outbox') {
-    const before = new Date(now.getTime() - outboxPeriod);
+    const before = earlier(now, outboxPeriod);
     const sql = dryRun ? outboxLookSql : outboxSql;
     const [page] = (await db.query<OutboxPage>(sql, [after ?? '0', limit, before])).rows;
     const isLast = !page?.sequence || page.walked < limit || page.young === true;
     return { removed: page?.removed ?? 0, next: isLast ? undefined : (page.sequence ?? undefined) };
   }
   const { column, period } = aging[purge];
-  const before = new Date(now.getTime() - period);
+  const before = earlier(now, period);
   if (dryRun) {
     const [row] = (await db.query<{ count: number }>(agedLookSql(purge, column), [before])).rows;
     return { removed: row?.count ?? 0, next: undefined };

@@ -1,6 +1,7 @@
 // Processes forms in batches: drafts to warn about, drafts to lock, and locked forms to delete. Each batch is one
 // statement in the caller's transaction, which checks the caller's lease. Form data never leaves the database.
 import type pg from 'pg';
+import { earlier, later } from '../../service/clock.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { planSql } from '../outbox/settle-statements.ts';
@@ -84,8 +85,7 @@ const firstId = '00000000-0000-0000-0000-000000000000';
 
 // The bounds of due times are exclusive: a form whose time equals the bound is not due.
 type Bound = (policy: Policy, now: Date) => string;
-const ago = (now: Date, milliseconds: number) => new Date(now.getTime() - milliseconds).toISOString();
-const lockBefore: Bound = ({ retention }, now) => ago(now, retention.lockAfter);
+const lockBefore: Bound = ({ retention }, now) => earlier(now, retention.lockAfter).toISOString();
 const valuesFor = (bound: Bound) => (policies: readonly Policy[], now: Date) => [
   policies.map((policy) => bound(policy, now)),
 ];
@@ -111,7 +111,7 @@ const stageSql: Record<Stage, StageSql> = {
     sql: warnSql,
     look: warnLookSql,
     from: lockBefore,
-    before: ({ retention }, now) => ago(now, retention.lockAfter - retention.warnBefore),
+    before: ({ retention }, now) => earlier(now, retention.lockAfter - retention.warnBefore).toISOString(),
     more: (policies, now) => [
       ...valuesFor(lockBefore)(policies, now),
       policies.map(({ retention }) => retention.lockAfter),
@@ -126,7 +126,7 @@ const stageSql: Record<Stage, StageSql> = {
     from: () => farPast,
     before: lockBefore,
     // The time at which a form that is locked now will be deleted.
-    more: valuesFor(({ retention }, now) => ago(now, -retention.deleteAfter)),
+    more: valuesFor(({ retention }, now) => later(now, retention.deleteAfter).toISOString()),
   },
   delete: {
     count: countSql('Locked'),
@@ -134,8 +134,8 @@ const stageSql: Record<Stage, StageSql> = {
     sql: deleteSql,
     look: deleteLookSql,
     from: () => farPast,
-    before: ({ retention }, now) => ago(now, retention.deleteAfter),
-    more: valuesFor(({ retention }, now) => ago(now, retention.deleteAfter + noticeGrace)),
+    before: ({ retention }, now) => earlier(now, retention.deleteAfter).toISOString(),
+    more: valuesFor(({ retention }, now) => earlier(now, retention.deleteAfter + noticeGrace).toISOString()),
   },
 };
 

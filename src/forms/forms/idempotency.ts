@@ -2,6 +2,7 @@
 // belongs to a tenant, an account and a route. It contains the key and the body only as HMACs. The statement that
 // changes the form also writes the record. The deletion of the form deletes the record.
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { earlier } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { canonicalJson } from '../../service/json-value.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
@@ -49,7 +50,7 @@ export function createClaim(
     ...scope,
     keyHash: hash('idempotency-key', key),
     bodyHash: hash('idempotency-body', canonicalJson(body)),
-    expired: new Date(now.getTime() - idempotencyPeriod),
+    expired: earlier(now, idempotencyPeriod),
   };
 }
 

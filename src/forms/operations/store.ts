@@ -2,6 +2,7 @@
 // every statement reads a limited number of rows, even if many more are waiting. Only the count of one tenant's
 // quarantine may read the whole quarantine.
 import type pg from 'pg';
+import { earlier } from '../../service/clock.ts';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Policy } from '../expiry/expiry.ts';
@@ -142,7 +143,7 @@ export function createOperationsStore(pool: SharedPool, lanes: readonly string[]
       { tenantId, policies, now, grace }: { tenantId: string; policies: readonly Policy[]; now: Date; grace: number },
     ): Promise<Overdue> {
       const periods = policies.map(({ retention }) => (stage === 'lock' ? retention.lockAfter : retention.deleteAfter));
-      const before = periods.map((period) => new Date(now.getTime() - period - grace));
+      const before = periods.map((period) => earlier(now, period + grace));
       const values = [tenantId, policies.map(({ definitionId }) => definitionId), before, periods];
       const [row] = await inIndexOrder<{ count: number; oldest: Date | null }>(tenantId, overdueSqls[stage], values);
       return bounded(row ?? { count: 0, oldest: null });

@@ -1,5 +1,6 @@
 // The SQL that claims outbox rows.
 import { escapeLiteral } from 'pg';
+import { later } from '../../service/clock.ts';
 import { planSql, timestampSql } from './settle-statements.ts';
 
 /** The services to which rows are delivered. The generated column `lane` derives the service from the kind. */
@@ -76,7 +77,7 @@ WITH due AS MATERIALIZED (
   LIMIT ${Math.trunc(limit)}
   FOR UPDATE OF o SKIP LOCKED
 ), claimed AS (
-  UPDATE outbox o SET claimed_until = ${timestampSql(endOf(now, lease))}, attempts = o.attempts + 1
+  UPDATE outbox o SET claimed_until = ${timestampSql(later(now, lease))}, attempts = o.attempts + 1
   FROM due WHERE o.sequence = due.sequence
   RETURNING o.*
 )
@@ -111,5 +112,3 @@ WHERE total <= ${Math.trunc(limit)} OR total = count`;
 }
 
 export type FewestOptions = Pick<ClaimOptions, 'service' | 'now' | 'limit' | 'held'>;
-
-export const endOf = (now: Date, milliseconds: number) => new Date(now.getTime() + milliseconds);

@@ -7,6 +7,7 @@
 // before an older row is accepted still sees that row as open, and takes no later row of the form. Quarantined rows
 // have `not_before` infinity, so claims skip them.
 import type { QueryResult } from 'pg';
+import { later } from '../../service/clock.ts';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
@@ -15,7 +16,6 @@ import {
   type ClaimOptions,
   claimedSql,
   claimSql,
-  endOf,
   type FewestOptions,
   fewestSql,
   isUnclaimed,
@@ -139,10 +139,10 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
       throw new Error('the estimated queue of notices cannot be updated', { cause });
     });
     for (const row of added) queued.add(row);
-    return found[0] && endOf(found[0].busyUntil, removalDelay);
+    return found[0] && later(found[0].busyUntil, removalDelay);
   }
 
-  const settlement = (now: Date) => ({ now, removal: endOf(now, removalDelay), deleteFiles });
+  const settlement = (now: Date) => ({ now, removal: later(now, removalDelay), deleteFiles });
   return {
     /**
      * Claims due rows, oldest first, and reads their forms. Concurrent claims never return the same row, unless a claim
@@ -167,7 +167,7 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
      * the row, or if it is accepted.
      */
     async claimSubscribe(formId: string, now: Date, lease: number): Promise<ClaimedRow | undefined> {
-      const { rows } = await pool.query<ClaimRecord>(claimSubscribeSql, [formId, now, endOf(now, lease)]);
+      const { rows } = await pool.query<ClaimRecord>(claimSubscribeSql, [formId, now, later(now, lease)]);
       return rows[0] && toRow(rows[0]);
     },
     /** Returns the id of the form's subscriber. Undefined if the form has none yet; null if the form was deleted. */

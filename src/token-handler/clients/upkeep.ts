@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Events } from '../../platform/events.ts';
 import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
-import type { Clock } from '../../service/clock.ts';
+import { type Clock, earlier, later } from '../../service/clock.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import { createKeyRingMetrics } from '../../service/keys/key-ring-metrics.ts';
 import type { Logger } from '../../service/operations/log.ts';
@@ -111,7 +111,7 @@ async function processBatch<Kind extends LeftoverKind>(
 ): Promise<number> {
   const { store, pace, clock } = context;
   const now = clock();
-  const rows = await store.claim(kind, { now, until: after(now, pace.lease), limit: batch });
+  const rows = await store.claim(kind, { now, until: later(now, pace.lease), limit: batch });
   const settled = await Promise.allSettled(
     rows.map(async (row) => {
       try {
@@ -149,7 +149,7 @@ async function settleFailure(
   const delay = retryDelay(row.attempts, { first: pace.firstRetry, cap: pace.longestRetry });
   const why = error instanceof PlatformError ? { kind: error.kind, status: error.upstreamStatus } : { err: error };
   log.warn({ ...describe(row), attempts: row.attempts, retryInMs: delay, ...why }, `${kind} failed, retrying`);
-  await store.retry(kind, row.id, { notBefore: after(clock(), delay), refusals });
+  await store.retry(kind, row.id, { notBefore: later(clock(), delay), refusals });
 }
 
 function describe(row: Deletion | PendingEvent): object {
@@ -188,7 +188,7 @@ async function sendEvent({ events }: Context, { id, tenantId, name, payload, cre
  * cannot find such clients, because RFC 7591 has no call that lists clients.
  */
 async function recordLostAttempts({ leftovers, clock, pace, log }: Context): Promise<void> {
-  for (const attempt of await leftovers.recordLostAttempts(after(clock(), -pace.attempt)))
+  for (const attempt of await leftovers.recordLostAttempts(earlier(clock(), pace.attempt)))
     log.warn(
       attempt,
       'registration interrupted: the realm may contain an unused client of this name; if it is not the registered one, delete it there',
@@ -211,7 +211,7 @@ function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics 
     if (now < due) return;
     await keyRing.note();
     await releaseInPages((cursor) => quarantine.release('of other versions', cursor));
-    await leftovers.prune(after(clock(), -leftoverAge));
+    await leftovers.prune(earlier(clock(), leftoverAge));
     const removed = await store.prune();
     if (removed > 0) log.warn({ removed }, 'oldest failed work of registrations removed');
     const { resealed, unreadable } = await store.reseal();
@@ -232,8 +232,4 @@ function exportLeftovers({ store, leftovers, metrics }: Context): void {
       return { ...pending, ...(clients !== undefined && { client: clients }) };
     },
   });
-}
-
-function after(moment: Date, milliseconds: number): Date {
-  return new Date(moment.getTime() + milliseconds);
 }
