@@ -13,14 +13,14 @@ import {
   type ReleaseOutcome,
   releaseInPages,
 } from '../../service/quarantine/quarantine-store.ts';
-import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-store.ts';
+import { createWorkQuarantine } from '../../token-handler/clients/pending-work-store.ts';
 import type { Surroundings } from '../database-command.ts';
 import type { QuarantineCommand } from './arguments.ts';
 
 /** Opens the quarantine of each service. Each key is the name of a table that only that service's database has. */
 const services: Record<string, (pool: pg.Pool) => QuarantineStore> = {
   outbox: (pool) => createFormsQuarantine({ pool: unsharedPool(pool), clock: systemClock }),
-  client_registrations: (pool) => createLeftoverQuarantine({ pool, clock: systemClock }),
+  client_registrations: (pool) => createWorkQuarantine({ pool, clock: systemClock }),
   deliveries: createNoticeQuarantine,
 };
 

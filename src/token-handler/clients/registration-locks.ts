@@ -55,8 +55,8 @@ SELECT EXISTS (SELECT FROM client_registrations WHERE tenant_id = $1 AND client_
 
 /**
  * Maximum number of deletions, and of events, that earlier registrations of a tenant may have left to do. It is twice
- * what upkeep keeps of the failed ones (leftover-store.ts), so that a tenant whose work fails can register again after
- * an hour. Concurrent registrations may exceed it by a few.
+ * what upkeep keeps of the failed ones (pending-work-store.ts), so that a tenant whose work fails can register again
+ * after an hour. Concurrent registrations may exceed it by a few.
  */
 const mostOutstanding = 2_000;
 

@@ -12,7 +12,7 @@ import { createPool } from '../../service/postgres/postgres.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { migrationsDirectory } from '../start.ts';
 import { changeConnections, sharePools } from './clients.ts';
-import { createLeftoverStore } from './leftover-store.ts';
+import { createPendingWorkStore } from './pending-work-store.ts';
 import { openToken, type Registration, type StoredRegistration } from './registration.ts';
 import { createRegistrationStore, type RegistrationStore } from './registration-store.ts';
 
@@ -67,7 +67,7 @@ const storeWith = (keys: string, pools = { pool: unsharedPool(pool), changePool:
     metrics,
     mappedIssuer: (realm) => issuers[realm],
   });
-const leftoversWith = (keys: string) => createLeftoverStore({ pool, keys: createKeyRing(keys) });
+const pendingWorkWith = (keys: string) => createPendingWorkStore({ pool, keys: createKeyRing(keys) });
 let store: RegistrationStore;
 const unreadable = { slug: 'unavailable', cause: expect.any(KeyRingError) };
 
@@ -271,9 +271,9 @@ it('a client that an administrator provides is neither deleted nor recorded any 
     await store.discard({ ...registration, oidcClientId }, await begin(), now);
     await store.discard({ ...registration, oidcClientId, management: 'unsupported' }, await begin(), now);
   }
-  const leftover = leftoversWith(first);
-  for (const row of await leftover.claim('deletion', { now, until: now, limit: 10 }))
-    await leftover.quarantine('deletion', row, { reason: 'key-missing', detail: '' }, now);
+  const pendingWork = pendingWorkWith(first);
+  for (const row of await pendingWork.claim('deletion', { now, until: now, limit: 10 }))
+    await pendingWork.quarantine('deletion', row, { reason: 'key-missing', detail: '' }, now);
   const left = async () =>
     Promise.all(
       [
@@ -298,10 +298,10 @@ describe('a replaced registration', () => {
     const claim = { now, until: new Date(now.getTime() + 60_000), limit: 10 };
     const { clientSecret: _, redirectUris: __, registeredAt: ___, ...sealed } = registration;
     const { authentication: ____, management: _____, ...needed } = sealed;
-    expect(await leftoversWith(first).claim('deletion', claim)).toMatchObject([
+    expect(await pendingWorkWith(first).claim('deletion', claim)).toMatchObject([
       { ...needed, registrationAccessToken: expect.stringMatching(/^first\./) },
     ]);
-    expect(await leftoversWith(first).claim('deletion', claim)).toEqual([]);
+    expect(await pendingWorkWith(first).claim('deletion', claim)).toEqual([]);
   });
 
   it('is scheduled for deletion once, also in a race of replacements', async () => {
@@ -326,13 +326,13 @@ describe('a replaced registration', () => {
     await store.discard(registration, await begin(), now);
     await replace();
     const claim = { now, until: now, limit: 10 };
-    expect(await leftoversWith(first).claim('deletion', claim)).toEqual([]);
+    expect(await pendingWorkWith(first).claim('deletion', claim)).toEqual([]);
   });
 
   it('is claimed by only one of many pods', async () => {
     for (let count = 0; count < 20; count += 1) await replace({ oidcClientId: `claimed-${count}` });
     const claim = { now, until: new Date(now.getTime() + 60_000), limit: 3 };
-    const claims = await Promise.all(Array.from({ length: 10 }, () => leftoversWith(first).claim('deletion', claim)));
+    const claims = await Promise.all(Array.from({ length: 10 }, () => pendingWorkWith(first).claim('deletion', claim)));
     const claimed = claims.flat().map(({ id }) => id);
     expect(new Set(claimed).size).toBe(claimed.length);
   });
@@ -488,14 +488,14 @@ describe('key rotation', () => {
     await replace({ oidcClientId: 'oidc-2' });
     const both = `${second},${first}`;
     expect((await find(both))?.clientSecret).toBe('canary-secret');
-    expect(await leftoversWith(both).reseal()).toEqual({ resealed: 2, unreadable: 0 });
-    expect(await leftoversWith(both).reseal()).toEqual({ resealed: 0, unreadable: 0 });
+    expect(await pendingWorkWith(both).reseal()).toEqual({ resealed: 2, unreadable: 0 });
+    expect(await pendingWorkWith(both).reseal()).toEqual({ resealed: 0, unreadable: 0 });
     expect(await find(second)).toMatchObject({
       clientSecret: 'canary-secret',
       registrationAccessToken: 'canary-token',
     });
     const claim = { now, until: now, limit: 10 };
-    const [deletion] = await leftoversWith(second).claim('deletion', claim);
+    const [deletion] = await pendingWorkWith(second).claim('deletion', claim);
     expect(deletion?.oidcClientId).toBe('oidc-1');
     expect(deletion && openToken(createKeyRing(second), deletion)).toBe('canary-token');
   });
@@ -508,7 +508,7 @@ describe('key rotation', () => {
            'client_secret', 'gone.x', 'registration_access_token', 'gone.x')) AS r
          FROM client_registrations t, generate_series(1, 1500) n) AS lost`,
     );
-    const both = leftoversWith(`${second},${first}`);
+    const both = pendingWorkWith(`${second},${first}`);
     let resealed = 0;
     // A pass misses the registration with a probability of 1/3.
     for (let passes = 0; resealed === 0 && passes < 40; passes += 1) ({ resealed } = await both.reseal());
@@ -529,12 +529,12 @@ describe('key rotation', () => {
 
   it('reports registrations whose key is gone, and a new registration replaces them', async () => {
     await replace();
-    expect(await leftoversWith(second).reseal()).toEqual({ resealed: 0, unreadable: 1 });
+    expect(await pendingWorkWith(second).reseal()).toEqual({ resealed: 0, unreadable: 1 });
     await expect(find(second)).rejects.toMatchObject(unreadable);
     const attempt = await begin();
     await storeWith(second).replace({ ...registration, oidcClientId: 'oidc-2' }, attempt, event);
     expect((await find(second))?.oidcClientId).toBe('oidc-2');
     const claim = { now, until: now, limit: 10 };
-    expect(await leftoversWith(second).claim('deletion', claim)).toMatchObject([{ oidcClientId: 'oidc-1' }]);
+    expect(await pendingWorkWith(second).claim('deletion', claim)).toMatchObject([{ oidcClientId: 'oidc-1' }]);
   });
 });

@@ -7,7 +7,7 @@ import { isReferenceRun } from '../../../test/support/platform-behaviour.ts';
 import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
 import type { RunningService } from '../../service/operations/serve.ts';
-import { createLeftoverQuarantine } from './leftover-store.ts';
+import { createWorkQuarantine } from './pending-work-store.ts';
 
 let access: TracedAccess;
 let platform: TestPlatform;
@@ -127,7 +127,7 @@ it('an event that is always refused is quarantined with the reason, delays nothi
     expect(await metrics()).toContain('formgate_quarantined_items{kind="client-event",reason="service-refused"} 1');
     expect(await metrics()).toContain('formgate_registration_leftovers{kind="event"} 0');
     const pool = new pg.Pool({ connectionString: patient.databaseUrl, max: 2 });
-    expect(await createLeftoverQuarantine({ pool, clock: () => new Date() }).release('all')).toHaveLength(1);
+    expect(await createWorkQuarantine({ pool, clock: () => new Date() }).release('all')).toHaveLength(1);
     await pool.end();
     await expect.poll(() => patient.rows('SELECT FROM client_events')).toEqual([]);
   } finally {

@@ -20,15 +20,15 @@ import { createLeftoverMetrics } from './client-metrics.ts';
 import { createKeyRingStore } from './key-ring-store.ts';
 import type { LeftoverClients } from './leftover-clients.ts';
 import {
-  createLeftoverQuarantine,
-  createLeftoverStore,
+  createPendingWorkStore,
+  createWorkQuarantine,
   type Deletion,
-  type LeftoverKind,
-  type LeftoverRows,
-  type LeftoverStore,
   type PendingEvent,
+  type PendingWorkStore,
   quarantineKind,
-} from './leftover-store.ts';
+  type WorkKind,
+  type WorkRows,
+} from './pending-work-store.ts';
 import type { ProviderRegistration } from './provider-registration.ts';
 import { openToken } from './registration.ts';
 import { defaultPace, type UpkeepPace } from './upkeep-pace.ts';
@@ -47,13 +47,13 @@ export interface UpkeepOptions {
   pace?: Partial<UpkeepPace> | undefined;
 }
 
-type Context = UpkeepOptions & { pace: UpkeepPace; store: LeftoverStore };
+type Context = UpkeepOptions & { pace: UpkeepPace; store: PendingWorkStore };
 
 const batch = 10;
 
 export function startUpkeep(options: UpkeepOptions) {
   const pace = { ...defaultPace(options.timeout), ...options.pace };
-  const context: Context = { ...options, pace, store: createLeftoverStore(options) };
+  const context: Context = { ...options, pace, store: createPendingWorkStore(options) };
   exportLeftovers(context);
   const houseKeepWhenDue = createHousekeeping(context);
   const stopping = new AbortController();
@@ -104,10 +104,10 @@ export function startUpkeep(options: UpkeepOptions) {
  * Claims rows of one kind and processes them concurrently. Returns the number of claimed rows. If the database fails
  * for a row, throws its error, but only when the work on all rows has ended, because `stop` waits for this work.
  */
-async function processBatch<Kind extends LeftoverKind>(
+async function processBatch<Kind extends WorkKind>(
   context: Context,
   kind: Kind,
-  work: (context: Context, row: LeftoverRows[Kind]) => Promise<void>,
+  work: (context: Context, row: WorkRows[Kind]) => Promise<void>,
 ): Promise<number> {
   const { store, pace, clock } = context;
   const now = clock();
@@ -135,7 +135,7 @@ function causeOf(error: unknown): QuarantineCause | undefined {
 
 async function settleFailure(
   { store, pace, clock, log }: Context,
-  kind: LeftoverKind,
+  kind: WorkKind,
   row: Deletion | PendingEvent,
   error: unknown,
 ): Promise<void> {
@@ -201,7 +201,7 @@ const leftoverAge = 90 * 86_400_000;
 const housekeepingInterval = 3_600_000;
 
 function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics }: Context): () => Promise<void> {
-  const quarantine = createLeftoverQuarantine({ pool, clock });
+  const quarantine = createWorkQuarantine({ pool, clock });
   createQuarantineMetrics({ registry: metrics.registry, store: quarantine });
   const keyRing = createKeyRingStore({ pool, keys, clock });
   createKeyRingMetrics({ registry: metrics.registry, read: keyRing.read });

@@ -56,12 +56,12 @@ export const clientShards: Readonly<Record<string, Shard>> = {
   },
   upkeep: {
     modules: [
-      `${clients}/leftover-store.ts`,
+      `${clients}/pending-work-store.ts`,
       `${clients}/key-ring-store.ts`,
       `${clients}/upkeep.ts`,
       `${clients}/upkeep-pace.ts`,
     ],
-    tests: [`${clients}/leftover-store.test.ts`, `${clients}/key-ages.test.ts`, `${clients}/upkeep-rules.test.ts`],
+    tests: [`${clients}/pending-work-store.test.ts`, `${clients}/key-ages.test.ts`, `${clients}/upkeep-rules.test.ts`],
     needsPostgres: true,
   },
   'client-routes': {

@@ -1,7 +1,6 @@
-// Stores the work that registrations leave behind: clients to delete, events to send, and secrets sealed with an old
-// key. Claiming a row does not lock it, but postpones its next attempt. Pods can therefore share the work, a crash
-// loses no row, and no transaction is open during a call to another service. In a quarantined row, `not_before` is
-// infinity.
+// Stores the pending work of registrations: clients to delete, events to send, and secrets sealed with an old key.
+// Claiming a row does not lock it, but postpones its next attempt. Pods can therefore share the work, a crash loses no
+// row, and no transaction is open during a call to another service. In a quarantined row, `not_before` is infinity.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
@@ -23,7 +22,7 @@ import {
 } from './registration.ts';
 import { saveRegistration } from './registration-store.ts';
 
-interface Leftover {
+interface PendingWork {
   id: string;
   tenantId: string;
   attempts: number;
@@ -32,7 +31,7 @@ interface Leftover {
 }
 
 /** A client to delete at the identity provider. Its registration access token is sealed. */
-export type Deletion = Leftover &
+export type Deletion = PendingWork &
   Pick<
     Registration,
     | 'clientId'
@@ -44,7 +43,7 @@ export type Deletion = Leftover &
     | 'registrationClientUri'
   >;
 
-export interface PendingEvent extends Leftover {
+export interface PendingEvent extends PendingWork {
   name: string;
   payload: Record<string, unknown>;
   created: Date;
@@ -57,16 +56,16 @@ export interface Claim {
   limit: number;
 }
 
-export interface LeftoverRows {
+export interface WorkRows {
   deletion: Deletion;
   event: PendingEvent;
 }
 
-export type LeftoverKind = keyof LeftoverRows;
+export type WorkKind = keyof WorkRows;
 
 const tables = { deletion: 'client_deletions', event: 'client_events' } as const;
-const kinds = Object.keys(tables) as LeftoverKind[];
-export const quarantineKind = (kind: LeftoverKind) => `client-${kind}`;
+const kinds = Object.keys(tables) as WorkKind[];
+export const quarantineKind = (kind: WorkKind) => `client-${kind}`;
 
 const deletionColumns = `id, tenant_id AS "tenantId", client_id AS "clientId", realm, issuer,
   client_name AS "clientName", oidc_client_id AS "oidcClientId",
@@ -83,14 +82,14 @@ const conditions = {
   event: 'true',
 };
 
-export type LeftoverStore = ReturnType<typeof createLeftoverStore>;
+export type PendingWorkStore = ReturnType<typeof createPendingWorkStore>;
 
-export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRing }) {
+export function createPendingWorkStore({ pool, keys }: { pool: pg.Pool; keys: KeyRing }) {
   return {
-    async claim<Kind extends LeftoverKind>(kind: Kind, { now, until, limit }: Claim): Promise<LeftoverRows[Kind][]> {
+    async claim<Kind extends WorkKind>(kind: Kind, { now, until, limit }: Claim): Promise<WorkRows[Kind][]> {
       // The first row of each tenant comes before the second row of any. Otherwise, a tenant with thousands of rows
       // would delay all others.
-      const { rows } = await pool.query<LeftoverRows[Kind]>(
+      const { rows } = await pool.query<WorkRows[Kind]>(
         `WITH due AS (
            SELECT id, row_number() OVER (PARTITION BY tenant_id ORDER BY not_before) AS nth
            FROM ${tables[kind]} t WHERE not_before <= $1 AND ${conditions[kind]}
@@ -106,12 +105,12 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       return rows;
     },
     /** Deletes a row whose work is done, and its entry in the quarantine. */
-    async done(kind: LeftoverKind, id: string): Promise<void> {
+    async done(kind: WorkKind, id: string): Promise<void> {
       const sql = `WITH done AS (DELETE FROM ${tables[kind]} WHERE id = $1) DELETE FROM quarantine WHERE kind = $2 AND item = $3`;
       await pool.query(sql, [id, quarantineKind(kind), id]);
     },
     /** Postpones the row. `refusals` must include the last attempt, if it was refused. */
-    async retry(kind: LeftoverKind, id: string, { notBefore, refusals }: { notBefore: Date; refusals: number }) {
+    async retry(kind: WorkKind, id: string, { notBefore, refusals }: { notBefore: Date; refusals: number }) {
       const sql = `UPDATE ${tables[kind]} SET not_before = $2, refusals = $3 WHERE id = $1`;
       await pool.query(sql, [id, notBefore, refusals]);
     },
@@ -119,7 +118,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
      * Quarantines the row, so that it is not claimed again until it is released. Does nothing if the row was removed in
      * the meantime: an administrator may now provide the client to delete.
      */
-    async quarantine(kind: LeftoverKind, row: Deletion | PendingEvent, cause: QuarantineCause, now: Date) {
+    async quarantine(kind: WorkKind, row: Deletion | PendingEvent, cause: QuarantineCause, now: Date) {
       const { id: item, tenantId, attempts } = row;
       const about: Record<string, string> =
         'oidcClientId' in row ? { clientId: row.clientId, oidcClientId: row.oidcClientId } : { event: row.name };
@@ -144,11 +143,11 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       return removed;
     },
     /** Returns for each kind how many rows are neither done nor quarantined. */
-    async pending(): Promise<Record<LeftoverKind, number>> {
-      const count = (kind: LeftoverKind) =>
+    async pending(): Promise<Record<WorkKind, number>> {
+      const count = (kind: WorkKind) =>
         `(SELECT count(*)::int FROM ${tables[kind]} WHERE not_before < 'infinity') AS ${kind}`;
       const sql = `SELECT ${kinds.map(count)}`;
-      const { rows } = await pool.query<Record<LeftoverKind, number>>(sql);
+      const { rows } = await pool.query<Record<WorkKind, number>>(sql);
       return rows[0] ?? { deletion: 0, event: 0 };
     },
     /**
@@ -215,7 +214,7 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
 const spentRefusals = 1_000;
 
 /** Returns the quarantine of the token handler's database. Released rows are due immediately. */
-export function createLeftoverQuarantine({ pool, clock }: { pool: pg.Pool; clock: Clock }): QuarantineStore {
+export function createWorkQuarantine({ pool, clock }: { pool: pg.Pool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({
     pool: unsharedPool(pool),
     async resume(db, items) {

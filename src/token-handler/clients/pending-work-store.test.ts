@@ -5,11 +5,11 @@ import { createTestDatabase, type TestDatabase } from '../../../test/support/pos
 import { createKeyRing } from '../../service/keys/key-ring.ts';
 import { migrationsDirectory } from '../start.ts';
 import {
-  createLeftoverQuarantine,
-  createLeftoverStore,
-  type LeftoverKind,
-  type LeftoverStore,
-} from './leftover-store.ts';
+  createPendingWorkStore,
+  createWorkQuarantine,
+  type PendingWorkStore,
+  type WorkKind,
+} from './pending-work-store.ts';
 
 const minute = 60_000;
 const tenantId = 'urn:example:tenant';
@@ -20,11 +20,11 @@ const clock = () => later(minute);
 
 let database: TestDatabase;
 let pool: pg.Pool;
-let store: LeftoverStore;
+let store: PendingWorkStore;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
   pool = new pg.Pool({ connectionString: database.url, max: 2 });
-  store = createLeftoverStore({ pool, keys: createKeyRing(`k1:${Buffer.alloc(32, 1).toString('base64')}`) });
+  store = createPendingWorkStore({ pool, keys: createKeyRing(`k1:${Buffer.alloc(32, 1).toString('base64')}`) });
 });
 afterAll(async () => {
   await pool.end();
@@ -49,11 +49,11 @@ async function addDeletion(nth: number, due = now): Promise<string> {
   );
   return rows[0]?.id ?? '';
 }
-const claim = (kind: LeftoverKind, at = now, limit = 10) =>
+const claim = (kind: WorkKind, at = now, limit = 10) =>
   store.claim(kind, { now: at, until: new Date(at.getTime() + minute), limit });
-const claimed = async (kind: LeftoverKind, at = now, limit = 10) =>
+const claimed = async (kind: WorkKind, at = now, limit = 10) =>
   (await claim(kind, at, limit)).map(({ id }) => id).sort();
-const quarantine = () => createLeftoverQuarantine({ pool, clock });
+const quarantine = () => createWorkQuarantine({ pool, clock });
 const cause = { reason: 'service-refused' as const, detail: 'events 422' };
 
 describe('a claim', () => {
