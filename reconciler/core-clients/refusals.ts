@@ -65,9 +65,9 @@ export async function openRefusals(options: { pool: pg.Pool; clock: Clock; log: 
     },
     async settle(transact, clients) {
       const names = [...known, ...added.keys()];
-      await transact(async (client) => {
-        await client.query(tidySql, [kinds, names, clients]);
-        await putInQuarantine(client, [...added.values()], clock());
+      await transact(async (db) => {
+        await db.query(tidySql, [kinds, names, clients]);
+        await putInQuarantine(db, [...added.values()], clock());
       });
       for (const { kind, about, reason, detail } of added.values())
         log.warn({ kind, ...about, reason, detail }, 'item quarantined');

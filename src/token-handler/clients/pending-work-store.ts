@@ -122,10 +122,10 @@ export function createPendingWorkStore({ pool, keys }: { pool: pg.Pool; keys: Ke
       const { id: item, tenantId, attempts } = row;
       const about: Record<string, string> =
         'oidcClientId' in row ? { clientId: row.clientId, oidcClientId: row.oidcClientId } : { event: row.name };
-      await withTransaction(pool, async (client) => {
+      await withTransaction(pool, async (db) => {
         const sql = `UPDATE ${tables[kind]} SET not_before = 'infinity', refusals = 0 WHERE id = $1`;
-        if ((await client.query(sql, [item])).rowCount === 0) return;
-        await putInQuarantine(client, [{ kind: quarantineKind(kind), item, tenantId, about, attempts, ...cause }], now);
+        if ((await db.query(sql, [item])).rowCount === 0) return;
+        await putInQuarantine(db, [{ kind: quarantineKind(kind), item, tenantId, about, attempts, ...cause }], now);
       });
     },
     /**

@@ -16,12 +16,10 @@ export const changeSilence = silenceFor(longestClientWait);
  * Serialises registrations and changes of one client. Takes an advisory lock, because the first registration has no
  * row. Raises the timeouts: the request that holds the lock may be calling the identity provider.
  */
-export async function lockClient(client: Queryable, { tenantId, clientId }: ClientKey): Promise<void> {
-  await client.query(
-    `SET LOCAL lock_timeout = ${longestClientWait}; SET LOCAL statement_timeout = ${longestClientWait}`,
-  );
+export async function lockClient(db: Queryable, { tenantId, clientId }: ClientKey): Promise<void> {
+  await db.query(`SET LOCAL lock_timeout = ${longestClientWait}; SET LOCAL statement_timeout = ${longestClientWait}`);
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";
-  await client.query(sql, [tenantId, clientId]);
+  await db.query(sql, [tenantId, clientId]);
 }
 
 /**
@@ -31,14 +29,14 @@ export async function lockClient(client: Queryable, { tenantId, clientId }: Clie
  * `lockClient` must call it first, because that lock may be held for seconds. Without `most`, any number is allowed.
  */
 export async function requirePlace(
-  client: Queryable,
+  db: Queryable,
   { tenantId, clientId }: ClientKey,
   most: number | undefined,
 ): Promise<void> {
-  await requireFewOutstanding(client, tenantId);
+  await requireFewOutstanding(db, tenantId);
   if (most === undefined) return;
-  await client.query("SELECT pg_advisory_xact_lock(hashtextextended('client registrations of ' || $1, 0))", [tenantId]);
-  const { rows } = await client.query<{ isRegistered: boolean; others: number }>(placesSql, [tenantId, clientId]);
+  await db.query("SELECT pg_advisory_xact_lock(hashtextextended('client registrations of ' || $1, 0))", [tenantId]);
+  const { rows } = await db.query<{ isRegistered: boolean; others: number }>(placesSql, [tenantId, clientId]);
   const [places] = rows;
   if (!places || places.isRegistered || places.others < most) return;
   const detail = `The tenant has ${most} registered clients, and may not register further ones. Register one of these clients again, or ask the operator to raise TENANT_REGISTRATION_LIMIT.`;
@@ -64,8 +62,8 @@ const mostOutstanding = 2_000;
  * Throws Problem `busy` if too much work of the tenant's earlier registrations is outstanding. Each registration adds a
  * deletion and an event, which no limit on the number of clients bounds.
  */
-async function requireFewOutstanding(client: Queryable, tenantId: string): Promise<void> {
-  const { rows } = await client.query<{ most: number }>(outstandingSql, [tenantId, mostOutstanding]);
+async function requireFewOutstanding(db: Queryable, tenantId: string): Promise<void> {
+  const { rows } = await db.query<{ most: number }>(outstandingSql, [tenantId, mostOutstanding]);
   if ((rows[0]?.most ?? 0) < mostOutstanding) return;
   const detail = `The token handler is still deleting ${mostOutstanding} replaced clients of the tenant, or sending as many events. Register the client later.`;
   throw new Problem('busy', detail, { headers: { 'Retry-After': '60' } });

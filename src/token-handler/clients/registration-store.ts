@@ -94,9 +94,9 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
     async begin({ tenantId, clientId, realm, issuer, started, isLimited }) {
       const id = randomUUID();
       const clientName = `${clientId} (registration ${id})`;
-      await pool.transaction(claimOf({ tenantId, clientId }), async (client) => {
-        await requirePlace(client, { tenantId, clientId }, isLimited ? mostOfTenant : undefined);
-        await client.query(beginSql, [id, tenantId, clientId, realm, issuer, clientName, started]);
+      await pool.transaction(claimOf({ tenantId, clientId }), async (db) => {
+        await requirePlace(db, { tenantId, clientId }, isLimited ? mostOfTenant : undefined);
+        await db.query(beginSql, [id, tenantId, clientId, realm, issuer, clientName, started]);
       });
       return { id, clientName };
     },
@@ -107,33 +107,33 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       await pool.query(claimOf(owner), 'UPDATE registration_attempts SET failed = true WHERE id = $1', [attemptId]);
     },
     replace: (registration, attemptId, event) =>
-      changePool.transaction(claimOf(registration), async (client) => {
-        await lockClient(client, registration);
-        await replaceRegistration(client, keys, registration, event);
-        await client.query(forgetSql, [attemptId]);
+      changePool.transaction(claimOf(registration), async (db) => {
+        await lockClient(db, registration);
+        await replaceRegistration(db, keys, registration, event);
+        await db.query(forgetSql, [attemptId]);
       }),
     provide: (registration, event, { isLimited }) =>
-      changePool.transaction(claimOf(registration), async (client) => {
-        await lockClient(client, registration);
-        await requirePlace(client, registration, isLimited ? mostOfTenant : undefined);
-        await replaceRegistration(client, keys, registration, event);
-        await client.query(adoptSql, [registration.tenantId, registration.oidcClientId]);
+      changePool.transaction(claimOf(registration), async (db) => {
+        await lockClient(db, registration);
+        await requirePlace(db, registration, isLimited ? mostOfTenant : undefined);
+        await replaceRegistration(db, keys, registration, event);
+        await db.query(adoptSql, [registration.tenantId, registration.oidcClientId]);
       }),
     discard: (registration, attemptId, now) =>
-      changePool.transaction(claimOf(registration), async (client) => {
+      changePool.transaction(claimOf(registration), async (db) => {
         // Waits for the commit of `replace`, which holds this lock. The commit can succeed after the connection breaks.
-        await lockClient(client, registration);
+        await lockClient(db, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
-        await client.query(sql, [asJson(keys, registration), now]);
-        await client.query(forgetSql, [attemptId]);
+        await db.query(sql, [asJson(keys, registration), now]);
+        await db.query(forgetSql, [attemptId]);
       }),
     change: (tenantId, clientId, work) =>
-      changePool.transaction(claimOf({ tenantId, clientId }), async (client) => {
+      changePool.transaction(claimOf({ tenantId, clientId }), async (db) => {
         // Without this lock, a statement that waits for `replace` would not see the new row.
-        await lockClient(client, { tenantId, clientId });
-        const { rows } = await client.query<StoredRegistration>(`${findSql} FOR UPDATE`, [tenantId, clientId]);
+        await lockClient(db, { tenantId, clientId });
+        const { rows } = await db.query<StoredRegistration>(`${findSql} FOR UPDATE`, [tenantId, clientId]);
         const { result, changed } = await work(openCurrent(rows));
-        if (changed) await saveRegistration(client, keys, changed, 1);
+        if (changed) await saveRegistration(db, keys, changed, 1);
         return result;
       }),
     async save(registration) {
@@ -143,15 +143,15 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
 }
 
 async function replaceRegistration(
-  client: Queryable,
+  db: Queryable,
   keys: KeyRing,
   registration: Registration,
   { name, payload }: RegistrationEvent,
 ): Promise<void> {
   const { tenantId, clientId, registeredAt, oidcClientId } = registration;
-  await client.query(replaceSql, [tenantId, clientId, registeredAt, oidcClientId]);
-  await client.query(insertSql, [asJson(keys, registration)]);
-  await client.query(eventSql, [randomUUID(), tenantId, name, JSON.stringify(payload), registeredAt]);
+  await db.query(replaceSql, [tenantId, clientId, registeredAt, oidcClientId]);
+  await db.query(insertSql, [asJson(keys, registration)]);
+  await db.query(eventSql, [randomUUID(), tenantId, name, JSON.stringify(payload), registeredAt]);
 }
 
 const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantId, member: clientId });
@@ -161,12 +161,12 @@ const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantI
  * changes.
  */
 export async function saveRegistration(
-  client: Queryable,
+  db: Queryable,
   keys: KeyRing,
   registration: StoredRegistration,
   step: 0 | 1,
 ): Promise<void> {
-  await client.query(saveSql, [asJson(keys, registration), step, false]);
+  await db.query(saveSql, [asJson(keys, registration), step, false]);
 }
 
 function open({ keys, log, metrics }: RegistrationStoreOptions, row: StoredRegistration): StoredRegistration {
