@@ -85,7 +85,7 @@ describe('the other language', () => {
   it('of a page that a button has opened is a part of the page, because a link would lead back to the button', async () => {
     const { id, keep, remove } = await warned();
     const kept = await (await post(keep)).text();
-    expect(kept).toMatch(/<details lang="fr"><summary>Français<\/summary>\s*<h2>Nous gardons votre brouillon/);
+    expect(kept).toMatch(/<details lang="fr"><summary>Français<\/summary>\s*<h2>Votre brouillon est gardé/);
     expect(kept).toMatch(/Il ne sera pas verrouillé avant le \d/);
     expect(kept).not.toContain('<nav>');
     await apply.forms.setStatus(id, 'Locked');

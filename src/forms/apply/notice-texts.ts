@@ -33,7 +33,7 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       button: 'Keep my draft',
     },
     kept: {
-      title: 'We keep your draft',
+      title: 'Your draft is kept',
       until: 'It will not be locked before DATE.',
       text: 'You do not have to do anything now.',
     },
@@ -50,7 +50,7 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       again: 'Send me another code',
       missing: 'Enter the code.',
       wrong: 'The code is wrong or too old. Check it, or ask for another.',
-      tooMany: 'You asked for codes, or entered wrong ones, too often. Wait a while, then try again.',
+      tooMany: 'You asked for too many codes, or entered too many wrong ones. Wait a while, then try again.',
     },
     removed: { title: 'Your draft is deleted', text: 'Your draft and your data are deleted. You can close this page.' },
     otherLanguage: 'Français',
@@ -62,14 +62,14 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       },
       locked: {
         title: 'Your draft is locked',
-        text: 'You cannot change it here any more. If you still need it, ask the office that you are applying to to unlock it.',
+        text: 'You cannot change it here any more. If you still need it, contact the office that you are applying to: they can unlock it.',
       },
       submitted: {
         title: 'This is no longer a draft',
         text: 'You have submitted it, so it will not be locked, and you cannot delete it here.',
       },
       gone: { title: 'This draft does not exist any more', text: 'It was deleted. You can start again.' },
-      held: { title: 'Your draft cannot be deleted now', text: 'Ask the office that you are applying to.' },
+      held: { title: 'Your draft cannot be deleted now', text: 'Contact the office that you are applying to.' },
       busy: { title: 'Please wait a moment', text: 'There were too many requests. Try again in a few minutes.' },
       unavailable: {
         title: 'That did not work',
@@ -84,7 +84,7 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       button: 'Garder mon brouillon',
     },
     kept: {
-      title: 'Nous gardons votre brouillon',
+      title: 'Votre brouillon est gardé',
       until: 'Il ne sera pas verrouillé avant le DATE.',
       text: 'Vous n’avez rien à faire pour le moment.',
     },
@@ -100,8 +100,8 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       button: 'Supprimer mon brouillon et mes données',
       again: 'Envoyez-moi un autre code',
       missing: 'Entrez le code.',
-      wrong: 'Le code est faux ou trop ancien. Vérifiez-le, ou demandez-en un autre.',
-      tooMany: 'Vous avez demandé des codes, ou entré de faux codes, trop souvent. Attendez un peu, puis réessayez.',
+      wrong: 'Le code est incorrect ou trop ancien. Vérifiez-le, ou demandez-en un autre.',
+      tooMany: 'Vous avez demandé trop de codes, ou entré trop de codes incorrects. Attendez un peu, puis réessayez.',
     },
     removed: {
       title: 'Votre brouillon est supprimé',
@@ -116,7 +116,7 @@ export const noticeTexts: Record<Language, NoticeTexts> = {
       },
       locked: {
         title: 'Votre brouillon est verrouillé',
-        text: 'Vous ne pouvez plus le changer ici. Si vous en avez encore besoin, demandez au bureau qui le gère de le rouvrir.',
+        text: 'Vous ne pouvez plus le changer ici. Si vous en avez encore besoin, écrivez au bureau qui le gère : il peut le déverrouiller.',
       },
       submitted: {
         title: 'Ce n’est plus un brouillon',

@@ -45,9 +45,9 @@ export const english: Record<NoticeName, NoticeText> = {
     paragraphs: [
       `<p>You have not opened your ${form} draft for some time, so it is now locked. You cannot open or submit it.</p>`,
       `<p>It will be deleted${on('deleteOn')}, and so will the information that you entered.</p>`,
-      '<p>If you still need it, ask the office that you are applying to, before that date, to unlock it.</p>',
+      '<p>If you still need it, contact the office that you are applying to before that date. They can unlock it.</p>',
     ],
-    sms: `Your ${form} draft is locked and will be deleted${on('deleteOn')}. To keep it, ask the office that you are applying to.`,
+    sms: `Your ${form} draft is locked and will be deleted${on('deleteOn')}. To keep it, contact the office that you are applying to.`,
   },
   unlocked: {
     subject: `Your ${form} draft is unlocked`,
@@ -62,11 +62,11 @@ export const english: Record<NoticeName, NoticeText> = {
     subject: `Your ${form} needs changes`,
     heading: 'Back to draft',
     paragraphs: [
-      `<p>Your ${form} was given back to you as a draft. It is no longer submitted.</p>`,
+      `<p>Your ${form} was returned to you and is a draft again. It no longer counts as submitted.</p>`,
       '<p>Make the changes that are needed, and submit it again.</p>',
       link('Open your draft'),
     ],
-    sms: `Your ${form} was given back to you as a draft. Change what is needed and submit it again.${plainLink}`,
+    sms: `Your ${form} was returned to you and is a draft again. Change what is needed and submit it again.${plainLink}`,
   },
   submitted: {
     subject: `We received your ${form}`,

@@ -35,8 +35,8 @@ export const french: Record<NoticeName, NoticeText> = {
       `<p>Vous n’avez pas ouvert votre brouillon ${form} depuis un certain temps. Il sera verrouillé${on('lockOn')}.</p>`,
       `<p>Pour le garder, ouvrez-le avant. Un brouillon verrouillé ne peut plus être ouvert et il est supprimé{{#if event.payload.deleteOn}}${on('deleteOn')}{{else}} plus tard{{/if}}.</p>`,
       link('Ouvrir votre brouillon'),
-      ownLink('keepUrl', 'Vous n’avez pas le temps maintenant ?', 'Garder mon brouillon'),
-      ownLink('deleteUrl', 'Vous n’en avez plus besoin ?', 'Supprimer mon brouillon et mes données'),
+      ownLink('keepUrl', 'Vous n’avez pas le temps maintenant?', 'Garder mon brouillon'),
+      ownLink('deleteUrl', 'Vous n’en avez plus besoin?', 'Supprimer mon brouillon et mes données'),
     ],
     sms: `Votre brouillon ${form} sera verrouillé${on('lockOn')}. Ouvrez-le avant pour le garder.${plainLink}`,
   },
@@ -46,7 +46,7 @@ export const french: Record<NoticeName, NoticeText> = {
     paragraphs: [
       `<p>Vous n’avez pas ouvert votre brouillon ${form} depuis un certain temps : il est maintenant verrouillé. Vous ne pouvez ni l’ouvrir ni l’envoyer.</p>`,
       `<p>Il sera supprimé${on('deleteOn')}, avec tout ce que vous y avez écrit.</p>`,
-      '<p>En avez-vous encore besoin ? Demandez avant cette date au bureau qui le gère de le rouvrir.</p>',
+      '<p>En avez-vous encore besoin? Écrivez avant cette date au bureau qui le gère : il peut le déverrouiller.</p>',
     ],
     sms: `Votre brouillon ${form} est verrouillé. Il sera supprimé${on('deleteOn')}. Pour le garder, écrivez au bureau qui le gère.`,
   },
@@ -63,11 +63,11 @@ export const french: Record<NoticeName, NoticeText> = {
     subject: `Votre formulaire ${form} est à modifier`,
     heading: 'De nouveau un brouillon',
     paragraphs: [
-      `<p>Votre formulaire ${form} vous est rendu comme brouillon. Il n’est plus envoyé.</p>`,
+      `<p>Votre formulaire ${form} vous a été renvoyé et est de nouveau un brouillon. Il n’est plus considéré comme envoyé.</p>`,
       '<p>Faites les changements nécessaires et envoyez-le de nouveau.</p>',
       link('Ouvrir votre brouillon'),
     ],
-    sms: `Votre formulaire ${form} vous est rendu comme brouillon. Faites les changements nécessaires et envoyez-le de nouveau.${plainLink}`,
+    sms: `Votre formulaire ${form} vous a été renvoyé et est de nouveau un brouillon. Faites les changements nécessaires et envoyez-le de nouveau.${plainLink}`,
   },
   submitted: {
     subject: `Nous avons reçu votre formulaire ${form}`,

@@ -118,7 +118,7 @@ export const defaultTexts: PageTexts = {
       title: 'You may still be signed in',
       happened: 'We could not sign you out.',
       advice:
-        'Try to sign out again. On a computer that other people use, close all windows of the browser before you leave.',
+        'Try signing out again. On a computer that other people use, close all windows of the browser before you leave.',
     },
     fr: {
       title: 'Votre session est peut-être encore ouverte',

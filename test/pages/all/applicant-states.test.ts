@@ -613,7 +613,7 @@ describe('a form that cannot be filled in is explained', () => {
     await page.getByRole('button', { name: 'Open my form' }).click();
     await page.getByRole('link', { name: 'This code is wrong or too old.' }).waitFor();
     await page.getByRole('button', { name: 'Send me a code by email' }).click();
-    await page.getByRole('link', { name: 'That was too often. Wait 2 minutes' }).waitFor();
+    await page.getByRole('link', { name: 'You have tried too often. Wait 2 minutes' }).waitFor();
   });
 
   it('of another definition: the page opens the form with the questions of its own definition', async () => {

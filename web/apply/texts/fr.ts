@@ -22,7 +22,7 @@ export const french: EnglishTexts = {
     needTime: 'Les renseignements que le formulaire demande. Vous pouvez en ajouter plus tard.',
     saving: 'Nous enregistrons vos réponses pendant que vous écrivez',
     savingText:
-      'Vous pouvez arrêter à tout moment et revenir plus tard, aussi sur un autre appareil. Nous vous envoyons un courriel avec un lien.',
+      'Vous pouvez arrêter à tout moment et revenir plus tard, même sur un autre appareil. Nous vous envoyons un courriel avec un lien.',
     keeping:
       'Si vous n’ouvrez pas votre brouillon pendant longtemps, nous le verrouillons, puis nous le supprimons. Nous vous envoyons d’abord un courriel.',
     email: 'Votre adresse courriel',
@@ -33,7 +33,7 @@ export const french: EnglishTexts = {
     again: 'Avez-vous déjà commencé? Ouvrez le lien du courriel que vous avez reçu ce jour-là.',
     noEmail: 'Entrez votre adresse courriel',
     badEmail: 'Entrez une adresse courriel valable, comme nom@exemple.com',
-    badName: 'Entrez votre nom en 100 caractères au plus, sans adresse web. Mettez une espace après chaque point',
+    badName: 'Entrez votre nom en 100 caractères au plus, sans adresse web. Mettez un espace après chaque point',
   },
   steps: {
     label: 'Étapes de ce formulaire',
@@ -45,7 +45,7 @@ export const french: EnglishTexts = {
     saved: 'Toutes vos réponses sont enregistrées.',
     unsaved: 'Enregistrement de vos réponses…',
     offline:
-      'Pas de connexion. Vos réponses ne sont pas encore enregistrées. Gardez cette page ouverte : nous essayons encore.',
+      'Pas de connexion. Vos réponses ne sont pas encore enregistrées. Gardez cette page ouverte : nous continuons d’essayer.',
     refused:
       'Vos dernières réponses ne peuvent pas être enregistrées ainsi. Modifiez-les ou réessayez plus tard. Gardez cette page ouverte.',
     offlineRead: 'La connexion ne fonctionne pas en ce moment. Réessayez dans un instant.',
@@ -57,15 +57,15 @@ export const french: EnglishTexts = {
     doneText:
       'Vos réponses sont enregistrées. Pour continuer, ouvrez le lien du courriel que nous vous avons envoyé. Vous pouvez fermer cette page.',
     unsaved: 'Des réponses ne sont pas encore enregistrées. Restez sur cette page jusqu’à ce qu’elles le soient.',
-    sending: 'Vos fichiers partent en ce moment. Gardez cette page ouverte jusqu’à la fin de l’envoi.',
+    sending: 'L’envoi de vos fichiers est en cours. Gardez cette page ouverte jusqu’à la fin.',
     failed: 'Cet ordinateur a encore accès à votre formulaire. Attendez un peu, puis essayez de nouveau.',
-    unsent: 'Un fichier n’a pas pu être envoyé. Envoyez-le encore, ou continuez sans lui.',
+    unsent: 'Un fichier n’a pas pu être envoyé. Envoyez-le de nouveau, ou continuez sans lui.',
   },
   deletion: {
     button: 'Supprimer ce brouillon',
     title: 'Voulez-vous supprimer votre brouillon?',
-    final: 'Nous supprimons votre brouillon et toutes vos réponses. Vous ne pourrez pas les retrouver.',
-    code: 'Nous vous demandons peut-être un code avant. Nous l’envoyons à votre adresse courriel.',
+    final: 'Nous supprimons votre brouillon et toutes vos réponses. Vous ne pourrez pas les récupérer.',
+    code: 'Nous vous demanderons peut-être d’abord un code. Nous l’enverrons à votre adresse courriel.',
     confirm: 'Oui, supprimer mon brouillon',
     keep: 'Non, garder mon brouillon',
     done: 'Votre brouillon est supprimé',
@@ -83,9 +83,9 @@ export const french: EnglishTexts = {
     final: 'Vous ne pourrez plus modifier vos réponses après l’envoi.',
     noPages: 'Il n’y a pas de question pour vous ici. Vous pouvez envoyer le formulaire tel quel.',
     removeHidden: 'Retirer les réponses que le formulaire ne demande plus',
-    removed: 'Les réponses sont retirées. Envoyez encore le formulaire.',
+    removed: 'Les réponses sont retirées. Envoyez de nouveau le formulaire.',
     changed:
-      'Des réponses ont changé dans une autre fenêtre. Vérifiez vos réponses, puis envoyez encore le formulaire.',
+      'Des réponses ont changé dans une autre fenêtre. Vérifiez vos réponses, puis envoyez de nouveau le formulaire.',
   },
   receipt: {
     title: 'Nous avons reçu votre formulaire',
@@ -111,9 +111,9 @@ export const french: EnglishTexts = {
     button: 'Ouvrir mon formulaire',
     none: 'Entrez le code du courriel',
     other:
-      'Si aucun code ne marche, votre formulaire est peut-être fermé, envoyé ou effacé. Dans ce cas, demandez au bureau qui le gère.',
-    wrong: 'Ce code est faux ou trop ancien. Regardez le dernier courriel, ou demandez un autre code',
-    tooMany: (minutes) => `C’était trop souvent. Attendez ${minutes} minute${s(minutes)}, puis réessayez`,
+      'Si aucun code ne marche, votre formulaire est peut-être verrouillé, envoyé ou supprimé. Dans ce cas, écrivez au bureau qui le gère.',
+    wrong: 'Ce code est incorrect ou trop ancien. Regardez le dernier courriel, ou demandez un autre code',
+    tooMany: (minutes) => `Vous avez essayé trop souvent. Attendez ${minutes} minute${s(minutes)}, puis réessayez`,
     kept: 'Ce que vous avez écrit est toujours ici. Nous l’enregistrons quand vous avez entré le code.',
   },
   conflict: {
@@ -129,13 +129,13 @@ export const french: EnglishTexts = {
     submitted: 'Vous avez envoyé ce formulaire',
     submittedText: 'Vous ne pouvez plus le modifier.',
     locked: 'Votre brouillon est verrouillé',
-    lockedText: 'Personne ne l’a ouvert pendant longtemps. Demandez au bureau qui le gère : il peut le rouvrir.',
+    lockedText: 'Personne ne l’a ouvert pendant longtemps. Écrivez au bureau qui le gère : il peut le déverrouiller.',
     lockedUntil: (date) => `Il sera supprimé le ${date}.`,
     gone: 'Ce formulaire n’existe plus',
     goneText: 'Il a été supprimé. Vous pouvez en commencer un autre.',
     startNew: 'Commencer un nouveau formulaire',
     held: 'On ne peut pas supprimer ce brouillon pour le moment. Demandez pourquoi au bureau qui le gère.',
-    full: 'Aucun autre formulaire ne peut être enregistré pour le moment. Prévenez l’organisme qui reçoit le formulaire et réessayez plus tard.',
+    full: 'Aucun autre formulaire ne peut être enregistré pour le moment. Prévenez le bureau qui le gère et réessayez plus tard.',
     exists:
       'Vous ne pouvez pas commencer ce formulaire de nouveau. Utilisez le lien du courriel que nous vous avons envoyé.',
     closed: 'Ce formulaire est fermé en ce moment.',
@@ -149,7 +149,7 @@ export const french: EnglishTexts = {
     failed: 'La page ne fonctionne pas en ce moment',
     failedText: 'Réessayez dans un instant. Rien de ce que vous avez enregistré n’est perdu.',
     tooMany: (minutes) =>
-      `On a commencé trop de formulaires d’ici. Attendez ${minutes} minute${s(minutes)}, puis essayez de nouveau`,
+      `Il y a eu trop de nouveaux formulaires ici. Attendez ${minutes} minute${s(minutes)}, puis réessayez`,
     home: 'Aucun formulaire n’est choisi',
     homeText: 'Ouvrez le lien d’un formulaire que vous avez reçu.',
     reload: 'Recharger la page',
@@ -216,8 +216,8 @@ export const french: EnglishTexts = {
     moreThan: (label, bound) => `« ${label} » doit être plus grand que ${bound}`,
     lessThan: (label, bound) => `« ${label} » doit être plus petit que ${bound}`,
     step: (label, step) => `« ${label} » doit être un multiple de ${step}`,
-    pattern: (label) => `« ${label} » n’a pas la bonne forme`,
-    like: (label, example) => `« ${label} » doit avoir la bonne forme, comme ${example}`,
+    pattern: (label) => `« ${label} » n’est pas dans le bon format`,
+    like: (label, example) => `« ${label} » doit être dans le bon format, comme ${example}`,
     date: (label) => `« ${label} » doit être une vraie date, comme 27 3 2026`,
     tooFew: (label, count) => `« ${label} » doit avoir au moins ${count} réponse${s(count)}`,
     tooMany: (label, count) => `« ${label} » peut avoir au plus ${count} réponse${s(count)}`,
