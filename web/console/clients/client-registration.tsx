@@ -36,9 +36,7 @@ export function ClientRegistration({ client, onChanged }: Props) {
       {registration ? (
         <Registered registration={registration} />
       ) : (
-        <p>
-          This client is not registered at the identity provider of the tenant. Until then, nobody can sign in with it.
-        </p>
+        <p>This client is not registered at the identity provider of the tenant, so nobody can sign in with it.</p>
       )}
       {registration?.management === 'kept' && <RedirectUris client={client} onChanged={onChanged} />}
       <details>
@@ -55,8 +53,8 @@ export function ClientRegistration({ client, onChanged }: Props) {
 
 const managements: Record<Registration['management'], string> = {
   kept: 'The token handler can change and replace it.',
-  lost: 'The token that manages it was lost: register it again before a change.',
-  unsupported: 'The identity provider gives no means to change it.',
+  lost: 'The token that manages it was lost: register it again before you change it.',
+  unsupported: 'The identity provider does not allow the token handler to change it.',
   provided: 'An administrator created it at the identity provider; it is never changed or deleted from here.',
 };
 
@@ -198,7 +196,7 @@ function RedirectUris({ client, onChanged }: Props) {
         <TextArea
           id="registered-uris"
           label="Registered redirect URIs"
-          hint="One in each line. They replace the present ones."
+          hint="One in each line. They replace the current ones."
           isCode
           error={errorOf(errors, 'registered-uris')}
           value={draft.value}

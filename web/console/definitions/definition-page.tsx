@@ -49,7 +49,7 @@ function Editable({ id }: { id: string }) {
           <ConfirmButton
             id="delete-definition"
             label="Delete this definition"
-            warning="Nobody can create or submit forms of it any more. Forms that exist stay."
+            warning="Nobody can create or submit forms of it any more. Existing forms are kept."
             word={id}
             request={deleteRequest(id, located.source)}
             onDone={() => {

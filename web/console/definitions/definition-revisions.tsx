@@ -57,7 +57,7 @@ function RevisionTable({ located, revisions, onChanged }: { revisions: readonly 
         rows={revisions.map(({ revision, lastUpdated }) => ({
           key: String(revision),
           cells: [
-            `${revision}${revision === latest ? ' (latest, is edited)' : ''}`,
+            `${revision}${revision === latest ? ' (latest, editable)' : ''}`,
             <Time key="time" at={lastUpdated} />,
             isUsed(revision, latest, active) ? 'Yes' : '',
             revision === active || revision === latest ? (

@@ -33,7 +33,7 @@ function Command({ request, label }: { request: ApiRequest; label: string }) {
         </button>{' '}
         <span role="status">
           {copied === 'yes' && 'Copied'}
-          {copied === 'failed' && 'The browser did not allow to copy. Select the text and copy it.'}
+          {copied === 'failed' && 'The browser did not allow copying. Select the text and copy it.'}
         </span>
       </p>
       <p class="quiet">

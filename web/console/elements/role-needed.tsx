@@ -6,7 +6,7 @@ export function RoleNeeded({ roles, to }: { roles: readonly Role[]; to: string }
     <div class="note">
       <p>
         To {to}, you need the role {roles.map(roleText).join(' or ')}. Your account does not have it. An administrator
-        of the realm gives roles at the identity provider; sign out and in again afterwards.
+        of the realm grants roles at the identity provider. Then sign out and in again.
       </p>
     </div>
   );

@@ -96,7 +96,7 @@ function Runs({ operations: { reconciler } }: { operations: Operations }) {
 }
 
 function yesNo(succeeded: boolean | null): string {
-  if (succeeded === null) return 'Not part of it';
+  if (succeeded === null) return 'Not included';
   return succeeded ? 'Succeeded' : 'Failed';
 }
 

@@ -25,7 +25,7 @@ export function Quarantine({ after }: { after: string }) {
   return (
     <section aria-labelledby="quarantine-title">
       <h2 id="quarantine-title">Quarantine</h2>
-      <p>These items failed because of their own content and are skipped. Release an item after its cause is gone.</p>
+      <p>These items failed because of their own content and are skipped. Correct the cause, then release the item.</p>
       <LoadedList load={load} page={after} textOf={({ results }) => onThisPage(results.length, 'item')}>
         {({ results, page }) => (
           <>
@@ -47,7 +47,7 @@ function Items({ items, onReleased }: { items: readonly QuarantinedItem[]; onRel
   const release = (id: string) =>
     action.run(async () => {
       await send(releaseRequest(id));
-      announce('The item is released and will be tried again.');
+      announce('The item is released and will be retried.');
       onReleased();
     });
   return (

@@ -106,7 +106,7 @@ export function EntryForm(props: Props) {
       {action.problem && <ProblemBox problem={action.problem} takesFocus />}
       {action.problem?.status === 412 && (
         <button type="button" class="button danger" onClick={() => void (refused === 'save' ? onSave : onRemove)(true)}>
-          {refused === 'save' ? 'Replace that change with mine' : 'Delete it all the same'}
+          {refused === 'save' ? 'Replace that change with mine' : 'Delete it anyway'}
         </button>
       )}
     </form>

@@ -48,9 +48,9 @@ export function RegisterRevisions({ name, version, onChanged }: Props) {
       </Loaded>
       <Curl request={revisionsRequest(name)} label="Revisions as a curl command" />
       <ActionButton
-        label="Keep the present state as a revision"
+        label="Keep the current state as a revision"
         request={keepRequest(name)}
-        onDone={() => onChanged('The present state is kept as a revision.')}
+        onDone={() => onChanged('The current state is kept as a revision.')}
       />
     </section>
   );

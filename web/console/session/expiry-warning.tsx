@@ -86,5 +86,5 @@ function NotExtended({ left }: { left: string }) {
 function keptText(): string {
   return keepsEverything()
     ? 'What you have typed is kept in this tab.'
-    : 'What you have typed is too large to be kept in this tab: it is lost when the session ends.';
+    : 'What you have typed is too large to be kept in this tab: it will be lost when the session ends.';
 }

@@ -23,7 +23,7 @@ export function testRegisters(suite: ConsoleSuite): void {
     await page.getByRole('button', { name: 'Import', exact: true }).click();
     await page.getByText('Imported: 2 added').waitFor();
     await page.getByRole('cell', { name: '<b>Whitehorse</b>', exact: true }).waitFor();
-    await page.getByRole('button', { name: 'Keep the present state' }).click();
+    await page.getByRole('button', { name: 'Keep the current state' }).click();
     await page.getByText('is kept as a revision').waitFor();
     await page.getByRole('button', { name: 'Edit ban' }).click();
     await page.getByRole('textbox', { name: 'label' }).fill('Banff (Alberta)');
@@ -143,7 +143,7 @@ export function testRegisters(suite: ConsoleSuite): void {
       { ...elk, label: 'Mine' },
       { ...bear, label: 'Grizzly' },
     ]);
-    await page.getByRole('button', { name: 'Delete it all the same' }).click();
+    await page.getByRole('button', { name: 'Delete it anyway' }).click();
     await page.getByText('The entry bear was deleted.').waitFor();
 
     await page.getByLabel('Table with a header').fill('value,label\nelk,Elk\n');

@@ -109,7 +109,7 @@ class Reader {
     const start = this.#at;
     this.#match(
       /"(?:[^"\\\p{Cc}]|[\x7f-\x9f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/uy,
-      'A text is not closed or has a wrong escape',
+      'A string is not closed or has an invalid escape',
     );
     return JSON.parse(this.#text.slice(start, this.#at)) as string;
   }
