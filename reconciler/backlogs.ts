@@ -8,9 +8,8 @@ import type { ExpiryOutcome, PacedOptions } from './expiry-options.ts';
 import { createFailures, inChunks, policiesOf, takeNext } from './stages.ts';
 
 /**
- * A tenant has a backlog if one stage has to scan more of its forms than this. It is also the number of forms that are
- * scanned for such a tenant before it is the turn of the next one. While requests are served, 10,000 changes take ten
- * seconds.
+ * A tenant has a backlog if one stage has to scan more of its forms than this. The same number of forms is scanned for
+ * such a tenant before the next tenant follows. While requests are served, 10,000 changes take ten seconds.
  */
 const share = 10_000;
 /**

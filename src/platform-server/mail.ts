@@ -44,9 +44,9 @@ export class MailError extends Error {
 
 /**
  * True if a 5xx reply to RCPT TO is about the recipient. Mail servers also use this reply if they relay no mail for the
- * platform, or do not accept the sender. The enhanced status tells (RFC 3463): 5.1 is a bad address, except 5.1.7 and
- * 5.1.8, which are about the sender; 5.2 is a mailbox that cannot receive mail. Mail servers also reply with 5.1.0, or
- * without an enhanced status, so their text must not speak of something else.
+ * platform, or do not accept the sender. The enhanced status code (RFC 3463) names the cause: 5.1 is a bad address,
+ * except 5.1.7 and 5.1.8, which are about the sender; 5.2 is a mailbox that cannot receive mail. For a reply with 5.1.0
+ * or without an enhanced status code, the text must not name another cause.
  */
 function isAboutRecipient(response: string): boolean {
   if (/relay|sender|authenticat|prohibit|black|block/i.test(response)) return false;

@@ -9,8 +9,8 @@ import type { FormDefinition } from './definition.ts';
 /** Maximum number of bytes of the texts that are kept. */
 const keptBytes = 32 * 1_048_576;
 /**
- * Bytes of text that are written for a tenant, and for all. Writing a mebibyte takes up to 100 ms. The limit matters to
- * a tenant with so many large definitions that they drive each other out of the cache.
+ * Bytes of text that may be written for one tenant, and in total. Writing a mebibyte takes up to 100 ms. Only a tenant
+ * whose definitions do not fit into the cache together reaches this limit.
  */
 const written = {
   share: { perSecond: 1_048_576, burst: keptBytes },

@@ -142,7 +142,7 @@ const warnPage = pageOf({
   more: ', $8::timestamptz[], $9::float8[], $10::float8[]',
   names: ['not_before', 'lock_after', 'delete_after'],
 });
-// A warning counts only if it was sent within the present warning period. Otherwise, if the retention was extended
+// A warning counts only if it was sent within the current warning period. Otherwise, if the retention was extended
 // after a warning, the draft would be locked on a date that no warning named. The SQL compares intervals, because a sum
 // of a time and days would depend on the server's time zone.
 const unwarned = `f.last_accessed >= page.not_before

@@ -132,7 +132,7 @@ export function revisionsOf(request: { get(name: 'if-match'): string | undefined
   throw invalidRequest([{ pointer: '/headers/if-match', detail: 'must be entity tags' }]);
 }
 
-/** The Problem for a request whose If-Match excludes the present revision. */
+/** The Problem for a request whose If-Match excludes the current revision. */
 export function stale(): Problem {
   return new Problem('stale', 'The form data has changed since it was read.');
 }

@@ -177,7 +177,7 @@ async function save(
 
 /**
  * Returns the problems that a submit of the data would report. If the data cannot be validated at the moment, for
- * example because the schema is suspended, this is the only problem, and the data is saved all the same. Throws the
+ * example because the schema is suspended, this is the only problem, and the data is saved anyway. Throws the
  * problems of `authorize`.
  */
 async function findProblems(

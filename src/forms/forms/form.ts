@@ -184,7 +184,7 @@ export const untransformed = 'no-store, no-transform';
  * invalid header. Tags of other services match no revision.
  *
  * RFC 9110 section 13.1.1 requires that a weak tag matches nothing, so that no change of the resource is overlooked.
- * Here, `W/"3"` matches revision 3 all the same. The form service sends only strong tags, and every save has its own
+ * Here, `W/"3"` nevertheless matches revision 3. The form service sends only strong tags, and every save has its own
  * number. Some proxies, such as nginx, ignore `no-transform` and make the tag weak when they compress the response.
  * Otherwise, no save behind such a proxy could succeed.
  */

@@ -70,7 +70,7 @@ export function createStorageLimit({ limit, read, onRefused }: StorageLimitOptio
   async function readFirst(tenantId: string, usage: Usage): Promise<void> {
     try {
       const found = await read(tenantId);
-      // The measurements in the background may have read a newer figure meanwhile.
+      // In the meantime, the background measurements may have read a newer figure.
       if (found && !usage.measured && !usage.walkBegan) updateUsage(usage, found);
       usage.isRead = true;
     } catch {

@@ -111,12 +111,12 @@ WHERE s.tenant_id = due.tenant_id`;
 
 export function createStorageStore(db: Queryable) {
   return {
-    /** Returns the storage of those of the tenants that were added. */
+    /** Returns the storage of the given tenants. Leaves out tenants that were never added. */
     async read(tenantIds: readonly string[]): Promise<TenantStorage[]> {
       return (await db.query<TenantStorage>(readSql, [tenantIds])).rows;
     },
 
-    /** Adds those of the tenants that were not added yet, so that walks can measure them. */
+    /** Adds the given tenants, unless they were added before, so that walks can measure them. */
     async add(tenantIds: readonly string[]): Promise<void> {
       await db.query(addSql, [tenantIds]);
     },

@@ -133,7 +133,7 @@ async function isUpToDate(client: pg.Client, directory: string, limits: string[]
   }
 }
 
-/** Sets the limits of the role. Writes only limits that differ from the present ones. */
+/** Sets the limits of the role. Writes only limits that differ from the current ones. */
 async function setRoleLimits(client: pg.Client, limits: string[]): Promise<void> {
   const { rows } = await client.query<{ setconfig: string[] }>(presentLimits);
   const present = new Set(rows[0]?.setconfig ?? []);

@@ -173,8 +173,8 @@ export function watchConnection(
       const pause = delay(pingInterval, undefined, { ref: false });
       const checked = check();
       await Promise.race([pause, checked]);
-      // While Redis is up, a ping starts every interval, even if earlier ones still wait. Slow responses therefore age
-      // `lastResponse` by at most one interval more than they take.
+      // While Redis is up, a ping starts every interval, even if earlier pings have no response yet. If Redis is slow,
+      // the age of `lastResponse` therefore exceeds its response time by at most one interval.
       if (state === 'up') await pause;
       if (state === 'up') continue;
       // While Redis is down, only one ping runs: a second one would count as traffic and keep a dead socket open.

@@ -172,8 +172,7 @@ SELECT count(*)::int AS removed FROM removed`;
 
 async function reseal(pool: pg.Pool, keys: KeyRing) {
   const current = [`${keys.currentKey}.`];
-  // Chooses rows at random, because unreadable rows stay, and the same 1,000 of them would keep the others from their
-  // turn.
+  // Chooses rows at random. Unreadable rows stay, so 1,000 of them could otherwise be chosen every time.
   const { rows: registrations } = await pool.query<StoredRegistration>(
     `SELECT ${registrationColumns} FROM client_registrations
      WHERE NOT starts_with(client_secret, $1) OR NOT starts_with(registration_access_token, $1)

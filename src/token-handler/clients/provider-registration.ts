@@ -222,7 +222,7 @@ async function attempt(manage: Manage, method: 'GET' | 'PUT', client: StoredRegi
 
 /**
  * Returns the client and the redirect URIs from a response, or undefined if the response describes no client. Keeps the
- * present URI of the client if the response has one that does not belong to the identity provider.
+ * current URI of the client if the response has one that does not belong to the identity provider.
  */
 function readClient(addresses: ProviderAddresses, client: StoredRegistration, status: number, body: unknown) {
   const { data } = changedSchema.safeParse(body);
