@@ -38,7 +38,7 @@ const fields = z.object({
     'Time between the lock of a form and its deletion. A form definition may override this',
   ),
   BATCH_SIZE: integer(50, { min: 1, max: 10_000 }).describe(
-    'Forms that one statement changes while requests are served; up to 20 times as many while none are. Larger batches need less time for each form, but block concurrent requests for longer',
+    'Forms that one statement changes while requests are served; while no requests are served, up to 20 times as many. Larger batches need less time for each form, but block concurrent requests for longer',
   ),
   LEASE_DURATION: isoDuration('PT2M', { max: 'PT1H', positive: true }).describe(
     'How long a run keeps its lease after the last renewal. After a run has died, the next one can start only when the lease has expired',

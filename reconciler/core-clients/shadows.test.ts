@@ -127,7 +127,7 @@ it('stops at its time limit, or when the run is asked to end, and reports the ot
   const late = await find({ timeLimit: 50 });
   expect(late.found?.unread.length).toBeGreaterThan(0);
   expect((late.found?.unread.length ?? 0) + (late.found?.read ?? 0)).toBe(size);
-  expect(late.lines).toContainEqual(expect.objectContaining({ msg: 'clients of some tenants are unread' }));
+  expect(late.lines).toContainEqual(expect.objectContaining({ msg: 'clients of some tenants were not read' }));
   const stopped = await find({ signal: AbortSignal.abort() });
   expect(stopped.found).toMatchObject({ read: 0, unread: { length: size } });
 });

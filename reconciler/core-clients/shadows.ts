@@ -85,7 +85,7 @@ async function readTenants(ids: ReadonlySet<string>, tenants: Tenant[], options:
     }
   });
   unread.push(...left);
-  if (unread.length > 0) log.warn({ read, unread: unread.length }, 'clients of some tenants are unread');
+  if (unread.length > 0) log.warn({ read, unread: unread.length }, 'clients of some tenants were not read');
   return { affected, unread, read };
 }
 

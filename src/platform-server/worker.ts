@@ -90,7 +90,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
         const holdings = { pools: [...alive], current: [...current], staleAfter: options.staleAfter };
         // A stopped runner keeps the lock until its running jobs have ended, so it must not be stopped again.
         if (runner !== stopped && (await hasUnknownJob(pool, holdings))) {
-          log.warn('a job is locked, but its worker does not know it: the workers restart');
+          log.warn('a job is locked, but no worker runs it; restarting the workers');
           stopped = runner;
           // `stop` rejects if the service is already closing. After the pool has ended, other workers free its locks.
           runner?.stop().catch(() => undefined);

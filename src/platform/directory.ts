@@ -72,7 +72,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
       notFound: () => [],
     });
     const { entries, unusable: count } = readEntries(items);
-    if (count > 0) log.warn({ dependency: 'directory', namespace, count }, 'unusable entries');
+    if (count > 0) log.warn({ dependency: 'directory', namespace, count }, 'unusable directory entries ignored');
     return entries;
   }
 

@@ -27,7 +27,7 @@ const clientFields = {
     'Keys that encrypt sessions and registrations, as name:base64,name:base64,… of 32 bytes or more each. The first key encrypts, every key decrypts; the same in every pod',
   ),
   TENANT_REGISTRATION_LIMIT: integer(1_000, { min: 1, max: 100_000 }).describe(
-    'Clients that one tenant may register; core clients, and clients that are registered again, are not refused',
+    'Clients that one tenant may register; does not apply to core clients, and to clients that are registered again',
   ),
   PUBLIC_URL: httpUrl()
     .optional()
@@ -151,7 +151,7 @@ const metricsFields = {
     .enum(['on', 'off'])
     .default('off')
     .describe(
-      'on labels formgate_proxied_requests_total with the id of the target: at most 100 of them, further ones count as other',
+      'on adds a label with the id of the target to formgate_proxied_requests_total, for at most 100 targets; further ones count as other',
     ),
 };
 

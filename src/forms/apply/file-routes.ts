@@ -44,7 +44,7 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
     responses: {
       201: { description: 'The file', schema: uploadedFile },
       ...formFailures,
-      409: { description: 'The form is locked, it is not a draft, or it has as many files as it may have' },
+      409: { description: 'The form is locked, it is not a draft, or it has reached its limit of files' },
       408: {
         description:
           'The file arrives too slowly: after 30 s, at less than 8 KiB/s on average; while others wait to upload, after 5 s, at less than 64 KiB/s',

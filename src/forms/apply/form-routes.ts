@@ -46,7 +46,7 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
       ...failures,
       409: {
         description:
-          'The definition cannot be used, it takes no applications now (`opens`, `closes`), or the tenant stores too much',
+          'The definition cannot be used, it accepts no applications now (`opens`, `closes`), or the tenant stores too much',
       },
       422: { description: 'The idempotency key was used with another body' },
     },
@@ -166,7 +166,7 @@ export function submissionRoute({ guards, api, cookies, hashes }: ApplyRoutesOpt
       ...formFailures,
       409: {
         description:
-          'The form is locked, it is not a draft, its definition cannot be used, or it takes no applications now (`opens`, `closes`)',
+          'The form is locked, it is not a draft, its definition cannot be used, or it accepts no applications now (`opens`, `closes`)',
       },
       412: { description: 'The form data was saved elsewhere since: read it, and let the applicant decide' },
     },

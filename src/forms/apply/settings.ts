@@ -44,7 +44,7 @@ export const applyFields = {
   ),
   APPLY_DRAFTS_PER_TENANT: drafts(1_000).describe('Drafts that may be created in APPLY_DRAFTS_WINDOW in one tenant'),
   APPLY_DRAFTS_TOTAL: drafts(5_000).describe(
-    'Drafts that may be created in APPLY_DRAFTS_WINDOW in total, not counting the first of each tenant: a fiftieth of this number',
+    'Drafts that may be created in APPLY_DRAFTS_WINDOW in all tenants together. The first drafts of each tenant, up to a fiftieth of this number, do not count',
   ),
   APPLY_DRAFTS_WINDOW: isoDuration('PT1H', { max: 'P1D', positive: true }).describe(
     'Length of the window in which drafts and the sizes of uploaded files count; all pods count together',
@@ -71,7 +71,7 @@ export const applyFields = {
   ),
   APPLY_UPLOAD_BYTES_PER_TENANT: bytes(20).describe('Bytes that may be uploaded in APPLY_DRAFTS_WINDOW in one tenant'),
   APPLY_UPLOAD_BYTES_TOTAL: bytes(100).describe(
-    'Bytes that may be uploaded in APPLY_DRAFTS_WINDOW in total, not counting the first of each tenant: a fiftieth of this number',
+    'Bytes that may be uploaded in APPLY_DRAFTS_WINDOW in all tenants together. The first bytes of each tenant, up to a fiftieth of this number, do not count',
   ),
 };
 

@@ -12,7 +12,7 @@ type UploadOptions = Pick<ApplyRoutesOptions, 'files' | 'uploads' | 'metrics' | 
 interface Callbacks {
   /** Throws a Problem if the form is not a draft. */
   requireDraft(): Promise<void>;
-  /** Subtracts the file from the counts that are not those of the form. Never rejects. */
+  /** Subtracts the file from the counts of the client address, the tenant and the total. Never rejects. */
   uncount(): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ const longestKeep = 10_000;
 
 /**
  * Records the URN of a file that the file service has stored. Repeats this if it fails: without the record, nothing
- * would ever delete the file. Returns false if the form was deleted. If it fails for good, logs the URN, and throws.
+ * would ever delete the file. Returns false if the form was deleted. If it keeps failing, logs the URN, and throws.
  */
 async function keep({ uploads, log, clock }: UploadOptions, upload: UploadKey & { urn: string }): Promise<boolean> {
   let isKept = false;
@@ -83,5 +83,5 @@ async function keep({ uploads, log, clock }: UploadOptions, upload: UploadKey & 
 /** Returns the problem of a form that has reached a limit. */
 function limitReached({ metrics }: UploadOptions): Problem {
   metrics.rateLimited.inc({ limit: 'apply-form-files' });
-  return new Problem('too-many-files', 'The form has as many files as it may have, in number or in total size.');
+  return new Problem('too-many-files', 'The form has reached the limit on the number or the total size of its files.');
 }

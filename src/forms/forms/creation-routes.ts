@@ -54,7 +54,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       404: { description: 'There is no such definition' },
       409: {
         description:
-          'The definition cannot be used, the applicant already has a form of it (`formId`), codes cannot be sent to any channel of an applicant without an account, the definition takes no applications now (`opens`, `closes`), or the tenant stores too much',
+          'The definition cannot be used, the applicant already has a form of it (`formId`), codes cannot be sent to any channel of an applicant without an account, the definition accepts no applications now (`opens`, `closes`), or the tenant stores too much',
       },
       422: { description: 'The idempotency key was used with another body' },
       429: {

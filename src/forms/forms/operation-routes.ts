@@ -57,7 +57,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
       ...formFailures,
       409: {
         description:
-          'The form has another status, the applicant has no channel, the definition cannot be used, it takes no applications now (`opens`, `closes`), or, for to-draft, the tenant stores too much',
+          'The form has another status, the applicant has no channel, the definition cannot be used, it accepts no applications now (`opens`, `closes`), or, for to-draft, the tenant stores too much',
       },
       412: { description: 'For submit: the form data has changed since it was read' },
       429: {
@@ -202,7 +202,7 @@ async function move(operation: Exclude<MoveOperation, 'submit'>, options: FormRo
 async function requireFewRows({ forms, storage }: FormRoutesOptions, formRequest: FormRequest): Promise<void> {
   await storage.requireReserve(formRequest.tenantId);
   if (!(await forms.hasBacklog(formRequest))) return;
-  const detail = 'A thousand events of this form wait for their delivery. Try again when they have been delivered.';
+  const detail = 'A thousand events of this form are waiting to be delivered. Try again later.';
   throw new Problem('busy', detail, { headers: { 'Retry-After': '60' } });
 }
 

@@ -141,7 +141,7 @@ function importRoute({ bearer, mayManage, tenant, edits, store }: RegisterRoutes
       200: { description: 'What was changed, or would be', schema: importResponse },
       ...refusals,
       404: missing,
-      409: { description: 'Several entries have the key of a row' },
+      409: { description: 'Several entries of the register have the same key as a row' },
       503: busy,
     },
     async handle({ params: { name }, query: { keyField, mode, dryRun }, body }, _request, response) {

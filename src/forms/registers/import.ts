@@ -39,7 +39,8 @@ export function importTable(table: Table, existing: readonly unknown[], options:
     : createObjectReader(table, existing, stored, keyField);
   const entries = imported(table, toEntry, keyField);
   for (const key of entries.keys())
-    if ((stored.get(key)?.length ?? 0) > 1) throw new Problem('conflict', 'Several entries have the key of a row.');
+    if ((stored.get(key)?.length ?? 0) > 1)
+      throw new Problem('conflict', 'Several entries of the register have the same key as a row.');
   if (options.mode === 'replace') return [...entries.values()];
   const kept = existing.map((entry) => {
     const key = keyOf(entry, keyField) ?? '';

@@ -30,7 +30,7 @@ export function createStorageMetrics({ registry, store, limit }: StorageMetricsO
   });
   const refusals = new prom.Counter({
     name: 'formgate_storage_refusals_total',
-    help: 'Requests for which the forms of their tenant occupied too much, by request. A repeated creation counts, although it gets the first response',
+    help: 'Requests for which the forms of the tenant occupied too much storage, by request. A repeated creation also counts, although it gets the response of the first one',
     labelNames: ['request'],
     registers: [registry],
   });

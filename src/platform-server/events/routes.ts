@@ -86,7 +86,7 @@ function senderTenant(tenants: Pick<Tenants, 'byId'>): Guard {
 /** Returns the URN of the tenant that a core sender names in the body, or in the query if no tenant has that URN. */
 async function namedTenant(named: unknown, tenants: Pick<Tenants, 'byId'>): Promise<string> {
   if (named === undefined || named === null)
-    throw invalidRequest([{ pointer: '/tenantId', detail: 'is required of a core sender' }]);
+    throw invalidRequest([{ pointer: '/tenantId', detail: 'is required if the sender has a core account' }]);
   const tenant = typeof named === 'string' ? await tenants.byId(named) : undefined;
   if (!tenant) throw invalidRequest([{ pointer: '/tenantId', detail: 'names no tenant' }]);
   return tenant.id;

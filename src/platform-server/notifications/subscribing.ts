@@ -107,7 +107,7 @@ async function requireRoom(store: SubscriptionStore, tenant: string, correlation
   const { criteria, bytes } = mostCompared;
   throw new Problem(
     'conflict',
-    `The tenant has ${criteria} criteria or ${bytes} bytes of them with the same correlation id, or without one, and cannot have more.`,
+    `The tenant cannot have more than ${criteria} criteria, or ${bytes} bytes of criteria, with the same correlation id or without one.`,
   );
 }
 

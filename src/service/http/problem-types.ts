@@ -71,7 +71,8 @@ export const problemTypes = {
     status: 403,
     title: 'The code is wrong, expired or used',
     meaning: 'The applicant’s code does not open this form: it is wrong, has expired or was already used.',
-    action: 'Ask the applicant to check the code, or send a new one with `send-code`. Wrong codes are limited.',
+    action:
+      'Ask the applicant to check the code, or send a new one with `send-code`. The number of wrong codes is limited.',
   },
   'not-found': {
     status: 404,
@@ -131,7 +132,7 @@ export const problemTypes = {
   },
   'intake-closed': {
     status: 409,
-    title: 'The form definition takes no applications now',
+    title: 'The form definition accepts no applications now',
     meaning:
       'Forms of this definition can be created and submitted only in certain windows. `opens` and `closes` are the dates of the next window. If there is no next window, they are the dates of the last one. An open end is null.',
     action: 'Wait until the window opens. Drafts are kept until they expire, but can be submitted only in a window.',
@@ -145,14 +146,15 @@ export const problemTypes = {
   },
   'too-many-files': {
     status: 409,
-    title: 'The form takes no more files',
+    title: 'The form accepts no more files',
     meaning: 'The uploaded files, including those that the form no longer names, have reached a limit of the form.',
     action: 'Use the files that were uploaded, and ask the office how to hand in further ones.',
   },
   'storage-full': {
     status: 409,
     title: 'The tenant’s storage for forms is full',
-    meaning: 'The tenant’s forms, and what deletions leave, fill its share of the database. Nothing was changed.',
+    meaning:
+      'The tenant’s forms, and what deletions leave behind, fill its share of the database. Nothing was changed.',
     action: 'A `form-admin` must delete forms, or the operator must raise `TENANT_STORAGE_LIMIT`. Then retry.',
   },
   'registration-required': {
@@ -202,7 +204,7 @@ export const problemTypes = {
   'headers-too-large': {
     status: 431,
     title: 'The headers of the request are too large',
-    meaning: 'The request line and the headers have more than 16 KiB, or there are too many headers.',
+    meaning: 'The request line and the headers exceed 16 KiB, or there are too many headers.',
     action: 'Send fewer or smaller headers. In a browser, delete the cookies of this site.',
   },
   // The types with a status of 500 or more.

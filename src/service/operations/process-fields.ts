@@ -140,6 +140,6 @@ export const redirectUriFields = {
     'Allows http redirect URIs for every host, not only for localhost, 127.0.0.1 and [::1]',
   ),
   ALLOW_WILDCARD_REDIRECT_PATHS: flag(false).describe(
-    'Allows redirect URIs whose path ends in /*, which the identity provider takes for every path below; every page of these paths can then receive authorization codes',
+    'Allows redirect URIs whose path ends in /*. The identity provider then accepts every path below this prefix, so every page there can receive authorization codes',
   ),
 };

@@ -84,7 +84,7 @@ export function createBodies({ redirectUriRules }: { redirectUriRules: RedirectU
         .array(redirectUri)
         .max(mostRedirectUris, `must have at most ${mostRedirectUris} items`)
         .refine((uris) => allowedRedirectUris(uris) === uris.length, `must be ${redirectUriLimits}`)
-        .meta({ description: 'The redirect URIs that replace the present ones' }),
+        .meta({ description: 'The redirect URIs that replace the current ones' }),
     }),
   };
 }

@@ -466,7 +466,7 @@ describe('the housekeeping', () => {
       [productVersion()],
     );
     start();
-    const removal = 'oldest failed work of registrations removed';
+    const removal = 'oldest failed deletions and events of clients removed';
     await hasLogged(removal);
     expect(linesWith(removal)).toMatchObject([{ level: 'warn', removed: 2 }]);
     expect(await rows('client_events')).toHaveLength(1_000);

@@ -213,7 +213,7 @@ function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics 
     await releaseInPages((cursor) => quarantine.release('of other versions', cursor));
     await leftovers.prune(earlier(clock(), leftoverAge));
     const removed = await store.prune();
-    if (removed > 0) log.warn({ removed }, 'oldest failed work of registrations removed');
+    if (removed > 0) log.warn({ removed }, 'oldest failed deletions and events of clients removed');
     const { resealed, unreadable } = await store.reseal();
     if (resealed > 0) log.info({ resealed }, 'secrets encrypted with the current key');
     if (unreadable > 0)

@@ -68,7 +68,7 @@ export function createStreams({ perSession, total, metrics }: StreamsOptions): S
       const { handle, tenantId, user } = session.session;
       const count = counts.get(handle) ?? 0;
       if (count >= perSession)
-        throw new Problem('too-many-requests', `The session has ${perSession} open streams, and may have no more.`);
+        throw new Problem('too-many-requests', `The session has ${perSession} open streams, and cannot have more.`);
       const release = take({ tenant: tenantId, member: user.id });
       counts.set(handle, count + 1);
       gauges[kind].inc();
