@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { isStatementTimeout } from '../../service/postgres/postgres.ts';
 import type { ClaimOptions, DeliveryService, Position } from './claim-statements.ts';
-import type { FailureLog } from './failure.ts';
+import type { FailureLog } from './failure-log.ts';
 import type { ClaimedBatch, DispatchedStore } from './store.ts';
 
 export interface ClaimsOptions {

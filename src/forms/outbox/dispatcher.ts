@@ -6,7 +6,7 @@ import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import { deliveryServices } from './claim-statements.ts';
 import type { Deliver } from './delivery.ts';
-import { createFailureLog } from './failure.ts';
+import { createFailureLog } from './failure-log.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createQueue, type Queue, type QueuePace } from './queue.ts';
 import type { DispatchedStore } from './store.ts';

@@ -5,7 +5,7 @@ import { captureLog } from '../../../test/support/captured-log.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Delivered } from './delivery.ts';
-import { createFailureLog } from './failure.ts';
+import { createFailureLog } from './failure-log.ts';
 import { createQueue, type Queue } from './queue.ts';
 import type { ClaimedRow } from './store.ts';
 

@@ -8,7 +8,7 @@ import type { Clock } from '../../service/clock.ts';
 import { isLockTimeout, isStatementTimeout } from '../../service/postgres/postgres.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
-import type { FailureLog } from './failure.ts';
+import type { FailureLog } from './failure-log.ts';
 import type { FailedRow } from './settle-statements.ts';
 import { type ClaimedRow, longestSingle, type OutboxStore } from './store.ts';
 

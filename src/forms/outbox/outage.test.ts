@@ -2,7 +2,8 @@
 import { expect, it } from 'vitest';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { retryDelay } from '../../service/retry.ts';
-import { causeOf, createOutage } from './failure.ts';
+import { causeOf } from './failure.ts';
+import { createOutage } from './outage.ts';
 
 const service = 'events';
 const overloaded = new PlatformError(service, 'failed', { upstreamStatus: 503 });
