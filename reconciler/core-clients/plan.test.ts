@@ -102,7 +102,7 @@ describe('a client', () => {
   it('of others is not changed, wherever it is in the document', () => {
     const plan = planSync([resource('a'), resource('b')], documentOf({ a: {} }, [], ['b']), options);
     expect(plan.verdicts.map(({ rejection }) => rejection?.reason)).toEqual(['NotOwned', 'NotOwned']);
-    expect([...plan.claim]).toEqual([]);
+    expect([...plan.owned]).toEqual([]);
   });
 
   it('that is owned stays owned if others add its id at the top level', () => {
@@ -129,7 +129,7 @@ describe.each(['builder-preview', 'formgate-console'])('%s', (id) => {
       allowPrune: true,
     });
     expect(plan.prune).toEqual([]);
-    expect([...plan.claim]).toEqual([]);
+    expect([...plan.owned]).toEqual([]);
   });
 });
 
@@ -180,7 +180,7 @@ describe('the removal of clients', () => {
         }
         for (const { entry, change } of plan.verdicts)
           if (entry && change !== 'none') expect(!standing.includes(entry.id) || ours.includes(entry.id)).toBe(true);
-        for (const id of plan.claim.keys()) expect([...ours, ...named]).toContain(id);
+        for (const id of plan.owned.keys()) expect([...ours, ...named]).toContain(id);
       }),
     );
   });

@@ -31,7 +31,7 @@ export interface Plan {
    * The clients to record as owned before the writes. If the owned clients do not change, this is the object
    * `document.owned` itself.
    */
-  claim: ReadonlyMap<string, string>;
+  owned: ReadonlyMap<string, string>;
 }
 
 export interface PlanOptions extends CoreClientRules {
@@ -56,7 +56,7 @@ export function planSync(resources: readonly CoreClientResource[], document: Cor
     maintained: planMaintained(document, maintained),
     prune: isHeld ? [] : surplus,
     held: isHeld ? surplus : [],
-    claim: planClaim(verdicts, document, options),
+    owned: planOwned(verdicts, document, options),
   };
 }
 
@@ -126,10 +126,10 @@ function changeOf(document: CoreDocument, resource: CoreClientResource, id: stri
 /**
  * Determines the owned clients. A client stays owned until it is removed or becomes a client that Formgate maintains.
  */
-function planClaim(verdicts: Verdict[], { owned }: CoreDocument, { maintained, now }: PlanOptions): Plan['claim'] {
-  const claim = new Map(owned);
-  for (const { id } of maintained) claim.delete(id);
-  for (const { entry } of verdicts) if (entry && !claim.has(entry.id)) claim.set(entry.id, now.toISOString());
-  const isSame = claim.size === owned.size && [...claim.keys()].every((id) => owned.has(id));
-  return isSame ? owned : claim;
+function planOwned(verdicts: Verdict[], { owned }: CoreDocument, { maintained, now }: PlanOptions): Plan['owned'] {
+  const after = new Map(owned);
+  for (const { id } of maintained) after.delete(id);
+  for (const { entry } of verdicts) if (entry && !after.has(entry.id)) after.set(entry.id, now.toISOString());
+  const isSame = after.size === owned.size && [...after.keys()].every((id) => owned.has(id));
+  return isSame ? owned : after;
 }

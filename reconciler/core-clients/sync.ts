@@ -134,7 +134,7 @@ async function syncMaintained(sync: Sync): Promise<void> {
   const document = await readDocument(sync, store);
   if (!document) return;
   const maintained = planMaintained(document, sync.maintained);
-  const plan: Plan = { verdicts: [], maintained, prune: [], held: [], claim: document.owned };
+  const plan: Plan = { verdicts: [], maintained, prune: [], held: [], owned: document.owned };
   announce(sync, plan);
   if (sync.dryRun) return;
   const { failure } = await writePlan(plan, { ...sync, store, document });

@@ -49,9 +49,9 @@ async function writeInOrder(plan: Plan, options: WriteOptions, written: Written)
   const { store, document, renewLease } = options;
   const isKnown = (entry: ClientEntry) => options.refusals.isKnown(writeOf(entry));
   for (const { after } of plan.maintained) if (!isKnown(after)) await writeSome([after], options, written);
-  if (plan.claim !== document.owned) {
+  if (plan.owned !== document.owned) {
     await renewLease();
-    await store.record(plan.claim);
+    await store.record(plan.owned);
   }
   const entries = plan.verdicts.flatMap(({ change, entry }) => (entry && change !== 'none' ? [entry] : []));
   for (const { id } of entries.filter(isKnown)) written.results.set(id, { kind: 'refused' });
@@ -66,7 +66,7 @@ async function writeInOrder(plan: Plan, options: WriteOptions, written: Written)
   } finally {
     if (written.pruned.length > 0) {
       await renewLease();
-      await store.record(new Map([...plan.claim].filter(([id]) => !written.pruned.includes(id))));
+      await store.record(new Map([...plan.owned].filter(([id]) => !written.pruned.includes(id))));
     }
   }
 }

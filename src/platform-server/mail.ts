@@ -116,9 +116,9 @@ function createTurns(send: (message: Message) => Promise<void>, options: MailerO
   const all = createMailQueue(options, connections.total, 3, wait);
   const notices = createMailQueue(options, connections.notices, 2, wait);
   return (tenant: string, message: object, kind: MailKind): Promise<void> => {
-    const claim = { tenant, member: tenant };
-    const turn = () => all.run(claim, () => sendWithin(limits[kind], send, message));
-    return kind === 'notice' ? notices.run(claim, turn) : turn();
+    const requester = { tenant, member: tenant };
+    const turn = () => all.run(requester, () => sendWithin(limits[kind], send, message));
+    return kind === 'notice' ? notices.run(requester, turn) : turn();
   };
 }
 

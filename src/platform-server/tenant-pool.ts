@@ -22,13 +22,13 @@ export function createTenantPool(options: { pool: pg.Pool; size: number; name: s
       locked: 'Another request is changing the same data. Try again.',
     },
   });
-  const claimOfTenant = (tenant: string) => ({ tenant, member: tenant });
+  const requesterOfTenant = (tenant: string) => ({ tenant, member: tenant });
   return {
     of(tenant) {
-      const query = (text: string, values: unknown[] = []) => shared.query(claimOfTenant(tenant), text, values);
+      const query = (text: string, values: unknown[] = []) => shared.query(requesterOfTenant(tenant), text, values);
       return { query: query as Queryable['query'] };
     },
-    transaction: (tenant, work) => shared.transaction(claimOfTenant(tenant), work),
+    transaction: (tenant, work) => shared.transaction(requesterOfTenant(tenant), work),
   };
 }
 

@@ -6,7 +6,7 @@ import { type CodeAttempt, createCodeStore } from '../../src/forms/codes/store.t
 import { createVerification, type VerificationOptions } from '../../src/forms/codes/verification.ts';
 import type { Applicant, Form } from '../../src/forms/forms/form.ts';
 import type { Notifications } from '../../src/platform/notifications.ts';
-import type { Claim } from '../../src/service/limits/fair-queue.ts';
+import type { Requester } from '../../src/service/limits/fair-queue.ts';
 import { type SharedPool, unsharedPool } from '../../src/service/postgres/shared-pool.ts';
 import { openFormDatabase } from './form-database.ts';
 
@@ -34,16 +34,16 @@ export async function startCodeWorld() {
   const { pool, close } = await openFormDatabase(10);
   let moment = Date.parse('2026-03-20T10:00:00.123Z');
   const now = () => new Date(moment);
-  const claims: Claim[] = [];
+  const requesters: Requester[] = [];
   const shared = unsharedPool(pool);
   const noted: SharedPool = {
-    query(claim, text, values) {
-      claims.push(claim);
-      return shared.query(claim, text, values);
+    query(requester, text, values) {
+      requesters.push(requester);
+      return shared.query(requester, text, values);
     },
-    transaction(claim, work) {
-      claims.push(claim);
-      return shared.transaction(claim, work);
+    transaction(requester, work) {
+      requesters.push(requester);
+      return shared.transaction(requester, work);
     },
   };
   const store = createCodeStore(noted);
@@ -79,7 +79,7 @@ export async function startCodeWorld() {
   }
 
   return {
-    ...{ pool, store, hashes, now, claims, addForm },
+    ...{ pool, store, hashes, now, requesters, addForm },
     advance(milliseconds: number) {
       moment += milliseconds;
     },

@@ -57,10 +57,10 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
       if (!(await files.isAvailable())) throw new Problem('no-file-service', 'The platform has no file service.');
       const form = { formId, tenantId, context: response };
       await requireDraft(options, form);
-      const claim = { tenant: tenantId, member: networkOf(response.locals.forwarded.address) };
-      const uploaded = await queue.run(claim, async () => {
+      const requester = { tenant: tenantId, member: networkOf(response.locals.forwarded.address) };
+      const uploaded = await queue.run(requester, async () => {
         const content = await readBodyBytes(request, fileLimit, () =>
-          queue.isWanted(claim) ? contestedRate : usualRate,
+          queue.isWanted(requester) ? contestedRate : usualRate,
         );
         const uncount = await countUpload(options, content.length, response);
         const file = { formId, tenantId, name, content };

@@ -76,7 +76,7 @@ describe('each statement', () => {
     const form = await world.addForm();
     const { store } = world;
     const keys = world.keysOf(form);
-    world.claims.length = 0;
+    world.requesters.length = 0;
     await store.reserveAttempt(world.attemptOf(form));
     await store.settleWrong('0', world.attemptOf(form));
     await store.settleRight('0', world.attemptOf(form));
@@ -85,7 +85,7 @@ describe('each statement', () => {
     await store.hasSession({ tenantId, formId: form.id, account: kiosk, now: world.now() });
     await store.reserveSend(keys, world.now());
     await store.refundSend('0', keys);
-    expect(world.claims).toEqual(Array(8).fill({ tenant: tenantId, member: form.id }));
+    expect(world.requesters).toEqual(Array(8).fill({ tenant: tenantId, member: form.id }));
   });
 });
 

@@ -7,7 +7,7 @@
 import type pg from 'pg';
 import { earlier, later } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
-import type { Claim } from '../../service/limits/fair-queue.ts';
+import type { Requester } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import {
   type Account,
@@ -45,7 +45,7 @@ export type CodeStore = ReturnType<typeof createCodeStore>;
 export function createCodeStore(pool: SharedPool) {
   /** Runs `work` while no other request, in any pod, counts or reserves codes for this form or this address. */
   function exclusively<T>(keys: BudgetKeys, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    return pool.transaction(claimOf(keys), async (client) => {
+    return pool.transaction(requesterOf(keys), async (client) => {
       for (const key of lockKeys(keys)) await client.query('SELECT pg_advisory_xact_lock($1)', [key]);
       await keepForm(client, keys.formId);
       return work(client);
@@ -62,7 +62,7 @@ export function createCodeStore(pool: SharedPool) {
     settleRight(id: string, attempt: CodeAttempt): Promise<boolean> {
       const { formId, codeHash, issuer, subject, now } = attempt;
       const until = later(now, readSession);
-      return pool.transaction(claimOf(attempt), async (client) => {
+      return pool.transaction(requesterOf(attempt), async (client) => {
         await keepForm(client, formId);
         const values = [id, formId, codeHash, issuer, subject, until, now];
         const { rows } = await client.query<{ mine: boolean }>(rightSql, values);
@@ -82,18 +82,18 @@ export function createCodeStore(pool: SharedPool) {
      * codes; a retry with the same code is allowed and does not count again.
      */
     async leaveUndecided(id: string, keys: BudgetKeys): Promise<void> {
-      await pool.query(claimOf(keys), 'UPDATE code_attempts SET undecided = true WHERE id = $1', [id]);
+      await pool.query(requesterOf(keys), 'UPDATE code_attempts SET undecided = true WHERE id = $1', [id]);
     },
 
     /** Removes an attempt whose code was certainly not checked, so that it does not count. */
     async refundAttempt(id: string, keys: BudgetKeys): Promise<void> {
-      await pool.query(claimOf(keys), 'DELETE FROM code_attempts WHERE id = $1', [id]);
+      await pool.query(requesterOf(keys), 'DELETE FROM code_attempts WHERE id = $1', [id]);
     },
 
     async hasSession(session: { tenantId: string; formId: string; account: Account; now: Date }): Promise<boolean> {
       const { formId, account, now } = session;
       const { rowCount } = await pool.query(
-        claimOf(session),
+        requesterOf(session),
         'SELECT FROM used_codes WHERE form_id = $1 AND issuer = $2 AND subject = $3 AND session_until > $4 LIMIT 1',
         [formId, account.issuer, account.subject, now],
       );
@@ -106,12 +106,12 @@ export function createCodeStore(pool: SharedPool) {
 
     /** Removes the reservation of a send that failed, so that it does not count. */
     async refundSend(id: string, keys: BudgetKeys): Promise<void> {
-      await pool.query(claimOf(keys), 'DELETE FROM code_sends WHERE id = $1', [id]);
+      await pool.query(requesterOf(keys), 'DELETE FROM code_sends WHERE id = $1', [id]);
     },
   };
 }
 
-function claimOf({ tenantId, formId }: Pick<BudgetKeys, 'tenantId' | 'formId'>): Claim {
+function requesterOf({ tenantId, formId }: Pick<BudgetKeys, 'tenantId' | 'formId'>): Requester {
   return { tenant: tenantId, member: formId };
 }
 

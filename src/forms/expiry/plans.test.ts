@@ -169,8 +169,8 @@ const operationsIndexes: [string, (store: OperationsStore) => Promise<unknown>, 
 ];
 
 const sharedPoolOf = (client: pg.PoolClient): SharedPool => ({
-  query: (_claim, text, values) => client.query(text, values),
-  transaction: (_claim, work) => work(client),
+  query: (_requester, text, values) => client.query(text, values),
+  transaction: (_requester, work) => work(client),
 });
 
 describe.each(['of empty tables', 'of the tables as they are'])('with statistics %s', (statistics) => {

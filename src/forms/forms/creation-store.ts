@@ -104,8 +104,8 @@ export function createCreationStore(pool: SharedPool, { onSuppressed, onTransiti
         ...[form.forAnother, form.isBudgeted, form.by?.role, form.by?.account],
       ];
       try {
-        const claim = { tenant: tenantId, member: id };
-        const { rows } = await pool.query<{ suppressed: boolean }>(claim, createSql, values);
+        const requester = { tenant: tenantId, member: id };
+        const { rows } = await pool.query<{ suppressed: boolean }>(requester, createSql, values);
         if (rows.length === 0) return false;
         onTransition?.('created');
         if (form.status === 'Submitted') onTransition?.('submitted');

@@ -65,8 +65,8 @@ export type DataStore = ReturnType<typeof createDataStore>;
 
 export function createDataStore(pool: SharedPool) {
   async function query<R extends pg.QueryResultRow>({ tenantId, formId, now }: Access, sql: string, more: unknown[]) {
-    const claim = { tenant: tenantId, member: formId };
-    return (await pool.query<R>(claim, sql, [formId, tenantId, now, ...more])).rows[0];
+    const requester = { tenant: tenantId, member: formId };
+    return (await pool.query<R>(requester, sql, [formId, tenantId, now, ...more])).rows[0];
   }
 
   return {

@@ -114,7 +114,7 @@ function explain(error: unknown): never {
 /** Lists forms. If a page includes form data, the page ends early when its form data reaches 8 MiB. */
 export function createFormList(pool: SharedPool) {
   const read = <R extends pg.QueryResultRow>(tenantId: string, sql: string, values: unknown[]) =>
-    pool.query<R>(claimOfLists(tenantId), sql, values).catch(explain);
+    pool.query<R>(requesterOfLists(tenantId), sql, values).catch(explain);
 
   return async (query: FormListQuery): Promise<FormPage> => {
     const { tenantId, criteria, creator, addressHash, sortBy, sortDirection, after, top, includeData } = query;
@@ -146,7 +146,7 @@ export function createFormList(pool: SharedPool) {
   }
 }
 
-const claimOfLists = (tenantId: string) => ({ tenant: tenantId, member: 'lists' });
+const requesterOfLists = (tenantId: string) => ({ tenant: tenantId, member: 'lists' });
 
 /** The array makes Postgres look up the few forms of the address first, regardless of its statistics. */
 const addressSql = (hash: string) =>

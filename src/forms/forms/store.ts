@@ -1,6 +1,6 @@
 // Finds and changes one form of a tenant. Each change is one statement. The statement also writes the change's outbox
 // row and idempotency record, if it has any, so that a crash leaves all of them or none.
-import type { Claim } from '../../service/limits/fair-queue.ts';
+import type { Requester } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
 import { deletionFacts, deletionSql } from '../expiry/deletion.ts';
@@ -25,8 +25,8 @@ export interface FormKey {
   formId: string;
 }
 
-/** Returns the claim of a form's statements on the database connections. */
-export function claimOfForm({ tenantId, formId }: FormKey): Claim {
+/** Returns the requester of a form's statements on the database connections. */
+export function requesterOf({ tenantId, formId }: FormKey): Requester {
   return { tenant: tenantId, member: formId };
 }
 
@@ -166,21 +166,21 @@ export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }
   return {
     async find(key: FormKey): Promise<Form | undefined> {
       const sql = `SELECT ${formColumns} FROM forms WHERE id = $1 AND tenant_id = $2`;
-      return (await pool.query<Form>(claimOfForm(key), sql, [key.formId, key.tenantId])).rows[0];
+      return (await pool.query<Form>(requesterOf(key), sql, [key.formId, key.tenantId])).rows[0];
     },
 
     /** Finds the tombstone of a form that was deleted after `since`. */
     async findTombstone(key: FormKey, since: Date): Promise<Tombstone | undefined> {
       const sql = `SELECT definition_id AS "definitionId", anonymous_applicant AS "anonymousApplicant" FROM tombstones
         WHERE form_id = $1 AND tenant_id = $2 AND deleted > $3`;
-      return (await pool.query<Tombstone>(claimOfForm(key), sql, [key.formId, key.tenantId, since])).rows[0];
+      return (await pool.query<Tombstone>(requesterOf(key), sql, [key.formId, key.tenantId, since])).rows[0];
     },
 
     /** Reads the form data that a submit validates, and its revision. Does not set lastAccessed. */
     async peek(key: FormKey): Promise<{ data: string; revision: string } | undefined> {
       const sql = 'SELECT data::text, revision FROM forms WHERE id = $1 AND tenant_id = $2';
       const values = [key.formId, key.tenantId];
-      return (await pool.query<{ data: string; revision: string }>(claimOfForm(key), sql, values)).rows[0];
+      return (await pool.query<{ data: string; revision: string }>(requesterOf(key), sql, values)).rows[0];
     },
 
     /**
@@ -192,7 +192,7 @@ export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }
         operations[change.operation];
       const values = [...recordValues(change.record, change, change.now), change.actor, move.from, move.to, event];
       values.push(move.sets, change.revision, recorded, change.by.role, change.by.account, ...storedOrigin());
-      const { rows } = await pool.query<Form & Judged>(claimOfForm(change), moveSql, [...values, change.budgets]);
+      const { rows } = await pool.query<Form & Judged>(requesterOf(change), moveSql, [...values, change.budgets]);
       if (!rows[0]) return undefined;
       const { suppressed, ...form } = rows[0];
       count(recorded, suppressed);
@@ -201,13 +201,13 @@ export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }
 
     /** True if at least 1,000 of the form's outbox rows are neither delivered nor in quarantine. */
     hasBacklog: async (key: FormKey): Promise<boolean> =>
-      (await pool.query(claimOfForm(key), backlogSql, [key.formId])).rows.length === 1,
+      (await pool.query(requesterOf(key), backlogSql, [key.formId])).rows.length === 1,
 
     /** Sets lastAccessed of a draft. Returns undefined if the form is not a draft. */
     async keep({ now, ...key }: FormKey & { now: Date }): Promise<Form | undefined> {
       const sql = `UPDATE forms SET last_accessed = greatest(last_accessed, $3)
         WHERE id = $1 AND tenant_id = $2 AND status = 'Draft' RETURNING ${formColumns}`;
-      return (await pool.query<Form>(claimOfForm(key), sql, [key.formId, key.tenantId, now])).rows[0];
+      return (await pool.query<Form>(requesterOf(key), sql, [key.formId, key.tenantId, now])).rows[0];
     },
 
     /**
@@ -217,18 +217,18 @@ export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }
     async setHeld(change: RecordedChange & { hold: Hold | undefined }): Promise<Form | undefined> {
       const { actor, now, hold, by, formId, tenantId } = change;
       const values = [formId, tenantId, now, hold !== undefined, hold?.reason, hold && actor, by.role, by.account];
-      return (await pool.query<Form>(claimOfForm(change), holdSql, values)).rows[0];
+      return (await pool.query<Form>(requesterOf(change), holdSql, values)).rows[0];
     },
 
     /** Records in the history that a code was sent. */
     async recordSent({ formId, tenantId, now, by }: Omit<RecordedChange, 'actor'>): Promise<void> {
-      await pool.query(claimOfForm({ formId, tenantId }), recordSentSql, [formId, tenantId, now, by.role, by.account]);
+      await pool.query(requesterOf({ formId, tenantId }), recordSentSql, [formId, tenantId, now, by.role, by.account]);
     },
 
     /** Reads the recorded entries of the history. Returns undefined if the form does not exist. */
     async history(key: FormKey): Promise<HistoryRow[] | undefined> {
       const sql = 'SELECT history FROM forms WHERE id = $1 AND tenant_id = $2';
-      const { rows } = await pool.query<{ history: HistoryRow[] }>(claimOfForm(key), sql, [key.formId, key.tenantId]);
+      const { rows } = await pool.query<{ history: HistoryRow[] }>(requesterOf(key), sql, [key.formId, key.tenantId]);
       return rows[0]?.history;
     },
 
@@ -240,7 +240,7 @@ export function createFormStore(pool: SharedPool, { onTransition, onSuppressed }
     async remove(change: Change & Budgeted & { statuses: readonly FormStatus[] }): Promise<boolean> {
       const { actor, now, statuses, budgets, ...key } = change;
       const values = [key.formId, key.tenantId, now, statuses, actor, ...storedOrigin(), budgets];
-      const { rows } = await pool.query<Judged>(claimOfForm(key), removeSql, values);
+      const { rows } = await pool.query<Judged>(requesterOf(key), removeSql, values);
       if (rows[0]) count('deleted', rows[0].suppressed);
       return rows.length === 1;
     },

@@ -3,7 +3,7 @@
 // therefore finds every uploaded file, even if the form data does not name it.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { storedOrigin } from '../../service/tracing/tracing.ts';
-import { claimOfForm, type FormKey } from './store.ts';
+import { type FormKey, requesterOf } from './store.ts';
 
 export interface UploadKey extends FormKey {
   /** A UUID for this upload. */
@@ -50,12 +50,12 @@ export function createUploadStore({ pool, limits, deleteFiles }: UploadStoreOpti
     async count(upload: UploadKey & { size: number; now: Date }): Promise<boolean> {
       const { formId, tenantId, uploadId, size, now } = upload;
       const values = [formId, tenantId, uploadId, size, now, limits.files, limits.bytes];
-      return (await pool.query(claimOfForm(upload), countSql, values)).rowCount === 1;
+      return (await pool.query(requesterOf(upload), countSql, values)).rowCount === 1;
     },
 
     /** Takes back the count of an upload that the file service certainly has not stored. */
     async uncount(upload: UploadKey): Promise<void> {
-      await pool.query(claimOfForm(upload), uncountSql, [upload.formId, upload.tenantId, upload.uploadId]);
+      await pool.query(requesterOf(upload), uncountSql, [upload.formId, upload.tenantId, upload.uploadId]);
     },
 
     /**
@@ -64,11 +64,11 @@ export function createUploadStore({ pool, limits, deleteFiles }: UploadStoreOpti
      */
     async keep(upload: UploadKey & { urn: string; now: Date }): Promise<boolean> {
       const { formId, tenantId, uploadId, urn, now } = upload;
-      const kept = await pool.query(claimOfForm(upload), keepSql, [formId, tenantId, uploadId, urn]);
+      const kept = await pool.query(requesterOf(upload), keepSql, [formId, tenantId, uploadId, urn]);
       if (kept.rowCount === 1) return true;
       // A separate statement sees the tombstone. The first one does not if it began before the deletion committed.
       if (deleteFiles)
-        await pool.query(claimOfForm(upload), removeFileSql, [formId, tenantId, urn, now, ...storedOrigin()]);
+        await pool.query(requesterOf(upload), removeFileSql, [formId, tenantId, urn, now, ...storedOrigin()]);
       return false;
     },
   };

@@ -104,8 +104,8 @@ it('a file whose upload ends while its form is being deleted is deleted too', as
   let keeping: Promise<boolean> | undefined;
   await withTransaction(database.pool, async (client) => {
     const pool: SharedPool = {
-      query: (_claim, text, values) => client.query(text, values),
-      transaction: (_claim, work) => work(client),
+      query: (_requester, text, values) => client.query(text, values),
+      transaction: (_requester, work) => work(client),
     };
     await createFormStore(pool).remove({ formId: id, tenantId, actor, now, statuses });
     keeping = uploads.keep({ ...key, urn, now });

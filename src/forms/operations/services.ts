@@ -8,7 +8,7 @@ import { readRecentRuns, readRunHistory } from '../expiry/run-store.ts';
 import { deliveryServices } from '../outbox/claim-statements.ts';
 import { createStorageStore } from '../storage/store.ts';
 import { createReadOperations, type ReadOperations } from './operations.ts';
-import { claimOfOperations, createOperationsStore } from './store.ts';
+import { createOperationsStore, requesterOfOperations } from './store.ts';
 
 export interface OperationsServicesOptions {
   pool: SharedPool;
@@ -21,7 +21,7 @@ export interface OperationsServicesOptions {
 export function createOperationsServices(options: OperationsServicesOptions): { read: ReadOperations } {
   const { pool, findPolicy, refusals, config, clock } = options;
   const db = {
-    query: (text: string, values: unknown[] = []) => pool.query(claimOfOperations(), text, values),
+    query: (text: string, values: unknown[] = []) => pool.query(requesterOfOperations(), text, values),
   } as Queryable;
   const storage = createStorageStore(db);
   const read = createReadOperations({

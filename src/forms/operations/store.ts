@@ -3,7 +3,7 @@
 // quarantine may read the whole quarantine.
 import type pg from 'pg';
 import { earlier } from '../../service/clock.ts';
-import type { Claim } from '../../service/limits/fair-queue.ts';
+import type { Requester } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Policy } from '../expiry/expiry.ts';
 import { planSql } from '../outbox/settle-statements.ts';
@@ -94,7 +94,7 @@ const bounded = <T extends { count: number }>(row: T): T & Bounded => ({
 });
 
 /** Requests about all tenants share the pool as if they came from one tenant with an empty name. */
-export const claimOfOperations = (tenantId = ''): Claim => ({ tenant: tenantId, member: 'operations' });
+export const requesterOfOperations = (tenantId = ''): Requester => ({ tenant: tenantId, member: 'operations' });
 
 /** `lanes` are the values of the outbox's column `lane`: the services that rows are delivered to. */
 export function createOperationsStore(pool: SharedPool, lanes: readonly string[]) {
@@ -105,7 +105,7 @@ export function createOperationsStore(pool: SharedPool, lanes: readonly string[]
    * count.
    */
   const inIndexOrder = <R extends pg.QueryResultRow>(tenantId: string | undefined, sql: string, values: unknown[]) =>
-    pool.transaction(claimOfOperations(tenantId), async (client) => {
+    pool.transaction(requesterOfOperations(tenantId), async (client) => {
       await client.query(planSql);
       return (await client.query<R>(sql, values)).rows;
     });
@@ -113,7 +113,7 @@ export function createOperationsStore(pool: SharedPool, lanes: readonly string[]
   return {
     async quarantined(tenantId: string | undefined): Promise<Quarantined> {
       const { rows } = await pool.query<{ count: number; released: number }>(
-        claimOfOperations(tenantId),
+        requesterOfOperations(tenantId),
         quarantineSql,
         [tenantId],
       );

@@ -66,8 +66,8 @@ export function createRegisterLock(options: RegisterLockOptions): HoldRegister {
   return async (tenant, member, work) => {
     const begun = performance.now();
     const left = (limit: number) => begun + limit - performance.now();
-    const claim = { tenant, member };
-    const release = queue.tryTake(claim) ?? (await queue.take(claim));
+    const requester = { tenant, member };
+    const release = queue.tryTake(requester) ?? (await queue.take(requester));
     const waited = performance.now() - begun;
     if (waited >= 1) postgresPools.waited(registerPoolName, waited / 1_000);
     try {

@@ -7,7 +7,7 @@ import { limitUnreadResponses, type UnreadResponses } from '../limits/unread-res
 import type { Metrics } from '../operations/metrics.ts';
 import { type MinimumRate, usualRate } from './body-bytes.ts';
 import { isOwnCall } from './own-calls.ts';
-import { claimOfRequest, type HttpResponse } from './request-context.ts';
+import { type HttpResponse, requesterOf } from './request-context.ts';
 
 /** Maximum number of bytes, as sent, of all large bodies together. In memory, a body may take ten times its size. */
 const memory = 32 * 1_048_576;
@@ -46,9 +46,9 @@ export function createLargeBodies(limit: number, metrics: Pick<Metrics, 'queueRe
     async admit(request, response) {
       // The body of a call of this process to itself belongs to another request that already holds a slot.
       if (isOwnCall(request)) return { rate: () => usualRate, release: () => undefined };
-      const claim = claimOfRequest(response);
-      const release = await queue.take(claim);
-      return { rate: () => (queue.isWanted(claim) ? contestedRate : usualRate), release };
+      const requester = requesterOf(response);
+      const release = await queue.take(requester);
+      return { rate: () => (queue.isWanted(requester) ? contestedRate : usualRate), release };
     },
   };
 }

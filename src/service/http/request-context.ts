@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Caller, Tenant } from '../auth/identity.ts';
-import type { Claim } from '../limits/fair-queue.ts';
+import type { Requester } from '../limits/fair-queue.ts';
 import { auditLog } from '../operations/audit.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
@@ -223,7 +223,7 @@ export function tenantOf(response: Response): Tenant {
  * Returns whose share of a limited resource a request uses: of the person or account, or of the client network if the
  * request has no credentials.
  */
-export function claimOfRequest({ locals }: HttpResponse): Claim {
+export function requesterOf({ locals }: HttpResponse): Requester {
   const { tenant, signedIn, caller, forwarded } = locals;
   return {
     tenant: tenant?.id ?? signedIn?.tenantId ?? caller?.tenant?.id ?? '',

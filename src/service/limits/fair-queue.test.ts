@@ -22,14 +22,14 @@ function usedHeap(): number {
   return process.memoryUsage().heapUsed;
 }
 
-const claim = (tenant: string, member = 'someone') => ({ tenant, member });
+const requester = (tenant: string, member = 'someone') => ({ tenant, member });
 
-/** Returns the order in which claims get the only slot of a queue. Each claim releases the slot immediately. */
-async function orderOf(claims: [string, string][]): Promise<string[]> {
+/** Returns the order in which requesters get the only slot of a queue. Each of them releases it immediately. */
+async function orderOf(requesters: [string, string][]): Promise<string[]> {
   const queue = queueOf({ slots: { total: 1, perTenant: 1, perMember: 1 } });
-  const first = await queue.take(claim('holder'));
+  const first = await queue.take(requester('holder'));
   const order: string[] = [];
-  const all = claims.map(async ([tenant, member]) => {
+  const all = requesters.map(async ([tenant, member]) => {
     const release = await queue.take({ tenant, member });
     order.push(`${tenant}/${member}`);
     release();
@@ -40,7 +40,7 @@ async function orderOf(claims: [string, string][]): Promise<string[]> {
 }
 
 describe('a fair queue', () => {
-  it('serves a tenant with one claim before the second claim of a tenant with many', async () => {
+  it('serves a tenant with one request before the second request of a tenant with many', async () => {
     expect(
       await orderOf([
         ['busy', 'a'],
@@ -69,8 +69,8 @@ describe('a fair queue', () => {
       waiting: { total: 0, perTenant: 0, perMember: 0 },
       onRefused: (reason) => refused.push(reason),
     });
-    await queue.take(claim('t'));
-    await expect(queue.take(claim('t'))).rejects.toMatchObject({
+    await queue.take(requester('t'));
+    await expect(queue.take(requester('t'))).rejects.toMatchObject({
       slug: 'busy',
       status: 503,
       detail: 'The workers are busy. Try again.',
@@ -79,47 +79,47 @@ describe('a fair queue', () => {
     expect(refused).toEqual(['full']);
   });
 
-  it('lets the first claim of a tenant wait, although claims of other tenants fill the queue', async () => {
+  it('lets the first request of a tenant wait, although requests of other tenants fill the queue', async () => {
     const queue = queueOf({
       slots: { total: 1, perTenant: 1, perMember: 1 },
       waiting: { total: 2, perTenant: 2, perMember: 2 },
     });
-    const release = await queue.take(claim('holder'));
-    const full = [queue.take(claim('busy')), queue.take(claim('busy'))];
-    const first = queue.take(claim('quiet'));
-    await expect(queue.take(claim('quiet'))).rejects.toMatchObject({ slug: 'busy' });
-    await expect(queue.take(claim('busy'))).rejects.toMatchObject({ slug: 'busy' });
+    const release = await queue.take(requester('holder'));
+    const full = [queue.take(requester('busy')), queue.take(requester('busy'))];
+    const first = queue.take(requester('quiet'));
+    await expect(queue.take(requester('quiet'))).rejects.toMatchObject({ slug: 'busy' });
+    await expect(queue.take(requester('busy'))).rejects.toMatchObject({ slug: 'busy' });
     expect(queue.waiting).toBe(3);
     release();
     for (const granted of [full[0], first, full[1]]) (await granted)?.();
     expect(queue).toMatchObject({ running: 0, waiting: 0 });
   });
 
-  it('refuses a claim that waits too long, and forgets it', async () => {
+  it('refuses a request that waits too long, and forgets it', async () => {
     const queue = queueOf({ slots: { total: 1, perTenant: 1, perMember: 1 }, waitMs: 20 });
-    const release = await queue.take(claim('t'));
-    await expect(queue.take(claim('t'))).rejects.toMatchObject({ slug: 'busy' });
+    const release = await queue.take(requester('t'));
+    await expect(queue.take(requester('t'))).rejects.toMatchObject({ slug: 'busy' });
     expect(queue).toMatchObject({ running: 1, waiting: 0 });
     release();
     expect(queue.running).toBe(0);
   });
 
-  it('forgets a claim whose caller gave up', async () => {
+  it('forgets a request whose caller gave up', async () => {
     const queue = queueOf({ slots: { total: 1, perTenant: 1, perMember: 1 } });
-    const release = await queue.take(claim('t'));
+    const release = await queue.take(requester('t'));
     const caller = new AbortController();
-    const waiting = queue.take(claim('t'), caller.signal);
+    const waiting = queue.take(requester('t'), caller.signal);
     caller.abort(new Error('gone'));
     await expect(waiting).rejects.toThrow('gone');
-    await expect(queue.take(claim('t'), caller.signal)).rejects.toThrow('gone');
+    await expect(queue.take(requester('t'), caller.signal)).rejects.toThrow('gone');
     release();
     expect(queue).toMatchObject({ running: 0, waiting: 0 });
   });
 
   it('frees one slot if it is released twice', async () => {
     const queue = queueOf();
-    const release = await queue.take(claim('t'));
-    await queue.take(claim('t'));
+    const release = await queue.take(requester('t'));
+    await queue.take(requester('t'));
     release();
     release();
     expect(queue.running).toBe(1);
@@ -127,19 +127,19 @@ describe('a fair queue', () => {
 
   it('forgets tenants and members that hold nothing, once there are many', () => {
     const queue = queueOf({ slots: { total: 1_000_000, perTenant: 1_000_000, perMember: 1 } });
-    const held = Array.from({ length: 3 }, () => queue.tryTake(claim('t', 'holder')));
+    const held = Array.from({ length: 3 }, () => queue.tryTake(requester('t', 'holder')));
     expect(held.map((release) => release !== undefined)).toEqual([true, false, false]);
     const before = usedHeap();
     for (let index = 0; index < 300_000; index += 1) {
-      queue.tryTake(claim(`tenant ${index}`))?.();
-      queue.tryTake(claim('t', `member ${index}`))?.();
+      queue.tryTake(requester(`tenant ${index}`))?.();
+      queue.tryTake(requester('t', `member ${index}`))?.();
     }
     expect(usedHeap() - before).toBeLessThan(30_000_000);
-    expect(queue.tryTake(claim('t', 'holder'))).toBeUndefined();
+    expect(queue.tryTake(requester('t', 'holder'))).toBeUndefined();
     expect(queue.running).toBe(1);
   });
 
-  it('never exceeds a share, leaves no slot idle that a waiting claim could use, and knows which slots others want', async () => {
+  it('never exceeds a share, leaves no slot idle that a waiting request could use, and knows which slots others want', async () => {
     const step = fc.record({
       tenant: fc.constantFrom('a', 'b', 'c'),
       member: fc.constantFrom('1', '2', '3'),
@@ -182,9 +182,11 @@ describe('a fair queue', () => {
               const ofSameMember = ofSameTenant.filter((other) => other.member === member);
               return ofSameTenant.length < slots.perTenant && ofSameMember.length < slots.perMember;
             };
-            const isOfAnother = (claim: { tenant: string; member: string }) =>
-              claim.tenant !== one.tenant || claim.member !== one.member;
-            expect(queue.isWanted(one)).toBe(waiting.some((claim) => isOfAnother(claim) && couldStart(claim)));
+            const isOfAnother = (requester: { tenant: string; member: string }) =>
+              requester.tenant !== one.tenant || requester.member !== one.member;
+            expect(queue.isWanted(one)).toBe(
+              waiting.some((requester) => isOfAnother(requester) && couldStart(requester)),
+            );
           }
           expect(queue).toMatchObject({ running: held.length, waiting: waiting.length });
         }

@@ -1,13 +1,13 @@
 // Shares the slots of a limited resource of this process (connections, workers) between tenants and their members.
 // Neither a tenant nor a member can hold more than its share. Free slots go round-robin to waiting tenants, and within
-// a tenant to its members. Queues have limits, and a claim that waits too long is refused.
+// a tenant to its members. Queues have limits, and a request that waits too long is refused.
 import { Problem } from '../http/problem.ts';
 
 /**
  * Names the tenant and the member that need a slot. A member, such as a person, a form or a register, shares the slots
  * of its tenant with other members.
  */
-export interface Claim {
+export interface Requester {
   tenant: string;
   member: string;
 }
@@ -16,18 +16,18 @@ export interface FairQueueOptions {
   /** Number of slots: in total, and the maximum that one tenant and one member may hold at the same time. */
   slots: { total: number; perTenant: number; perMember: number };
   /**
-   * Maximum number of claims that may wait: in total, for one tenant and for one member. 0 refuses a claim without
-   * waiting. The first waiting claim of each tenant may exceed the total, so that others cannot keep a tenant out. The
-   * number of tenants must therefore be limited: pass only the names of tenants that exist.
+   * Maximum number of requests that may wait: in total, for one tenant and for one member. 0 refuses a request without
+   * waiting. The first waiting request of each tenant may exceed the total, so that others cannot keep a tenant out.
+   * The number of tenants must therefore be limited: pass only the names of tenants that exist.
    */
   waiting: { total: number; perTenant: number; perMember: number };
-  /** Maximum time in milliseconds that a claim waits. */
+  /** Maximum time in milliseconds that a request waits. */
   waitMs: number;
   /** Detail of the problem `busy`: what is busy, and what to do. */
   detail: string;
   /** Value of the header Retry-After in a refusal. */
   retryAfterSeconds: number;
-  /** Called once for each refused claim, for metrics. */
+  /** Called once for each refused request, for metrics. */
   onRefused?(reason: RefusalReason): void;
 }
 
@@ -38,18 +38,18 @@ export type RefusalReason = 'full' | 'late';
 export type ReleaseSlot = () => void;
 
 interface Waiting {
-  claim: Claim;
+  requester: Requester;
   grant(release: ReleaseSlot): void;
 }
 
-/** Waiting claims by tenant, then by member. A tenant or member that was served moves to the end of its map. */
-type WaitingClaims = Map<string, Map<string, Set<Waiting>>>;
+/** Waiting requests by tenant, then by member. A tenant or member that was served moves to the end of its map. */
+type WaitingRequests = Map<string, Map<string, Set<Waiting>>>;
 
 export class FairQueue {
   readonly #options: FairQueueOptions;
   readonly #running = new Counts();
   readonly #waiting = new Counts();
-  readonly #claims: WaitingClaims = new Map();
+  readonly #requests: WaitingRequests = new Map();
 
   constructor(options: FairQueueOptions) {
     this.#options = options;
@@ -64,34 +64,34 @@ export class FairQueue {
   }
 
   /** Returns a slot if one is free and the tenant and the member may hold another; otherwise undefined. Never waits. */
-  tryTake(claim: Claim): ReleaseSlot | undefined {
-    return this.#running.isBelow(claim, this.#options.slots) ? this.#start(claim) : undefined;
+  tryTake(requester: Requester): ReleaseSlot | undefined {
+    return this.#running.isBelow(requester, this.#options.slots) ? this.#start(requester) : undefined;
   }
 
   /** Waits for a slot. Rejects with Problem `busy` (503, Retry-After), or with the reason of the aborted signal. */
-  take(claim: Claim, signal?: AbortSignal): Promise<ReleaseSlot> {
+  take(requester: Requester, signal?: AbortSignal): Promise<ReleaseSlot> {
     if (signal?.aborted) return Promise.reject(signal.reason);
-    const release = this.tryTake(claim);
+    const release = this.tryTake(requester);
     if (release) return Promise.resolve(release);
-    if (!this.#mayWait(claim)) return Promise.reject(this.#refusal('full'));
-    return this.#wait(claim, signal);
+    if (!this.#mayWait(requester)) return Promise.reject(this.#refusal('full'));
+    return this.#wait(requester, signal);
   }
 
-  /** Returns whether the release of a slot of `held` would let a claim of another member start. */
-  isWanted(held: Claim): boolean {
+  /** Returns whether the release of a slot of `holder` would let a request of another member start. */
+  isWanted(holder: Requester): boolean {
     const { total, perTenant, perMember } = this.#options.slots;
-    for (const [tenant, members] of this.#claims) {
-      const isSame = tenant === held.tenant;
+    for (const [tenant, members] of this.#requests) {
+      const isSame = tenant === holder.tenant;
       const limits = { total: total + 1, perTenant: perTenant + (isSame ? 1 : 0), perMember };
       for (const member of members.keys())
-        if (!(isSame && member === held.member) && this.#running.isBelow({ tenant, member }, limits)) return true;
+        if (!(isSame && member === holder.member) && this.#running.isBelow({ tenant, member }, limits)) return true;
     }
     return false;
   }
 
   /** Runs `work` while it holds a slot. Rejects like `take`, or with the error of `work`. */
-  async run<T>(claim: Claim, work: () => Promise<T>): Promise<T> {
-    const release = await this.take(claim);
+  async run<T>(requester: Requester, work: () => Promise<T>): Promise<T> {
+    const release = await this.take(requester);
     try {
       return await work();
     } finally {
@@ -99,13 +99,13 @@ export class FairQueue {
     }
   }
 
-  #mayWait(claim: Claim): boolean {
+  #mayWait(requester: Requester): boolean {
     const { waiting } = this.#options;
-    const total = this.#claims.has(claim.tenant) ? waiting.total : Number.POSITIVE_INFINITY;
-    return this.#waiting.isBelow(claim, { ...waiting, total });
+    const total = this.#requests.has(requester.tenant) ? waiting.total : Number.POSITIVE_INFINITY;
+    return this.#waiting.isBelow(requester, { ...waiting, total });
   }
 
-  #wait(claim: Claim, signal: AbortSignal | undefined): Promise<ReleaseSlot> {
+  #wait(requester: Requester, signal: AbortSignal | undefined): Promise<ReleaseSlot> {
     const { promise, resolve, reject } = Promise.withResolvers<ReleaseSlot>();
     const leave = () => {
       clearTimeout(timer);
@@ -113,7 +113,7 @@ export class FairQueue {
       this.#remove(waiting);
     };
     const waiting: Waiting = {
-      claim,
+      requester,
       grant(release) {
         leave();
         resolve(release);
@@ -132,47 +132,47 @@ export class FairQueue {
     return promise;
   }
 
-  #start(claim: Claim): ReleaseSlot {
-    this.#running.add(claim, 1);
+  #start(requester: Requester): ReleaseSlot {
+    this.#running.add(requester, 1);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      this.#running.add(claim, -1);
+      this.#running.add(requester, -1);
       this.#grantNext();
     };
   }
 
-  /** Grants one slot, because a released slot can serve only one waiting claim. */
+  /** Grants one slot, because a released slot can serve only one waiting request. */
   #grantNext(): void {
-    for (const [tenant, members] of this.#claims)
+    for (const [tenant, members] of this.#requests)
       for (const [member, queue] of members) {
-        const claim = { tenant, member };
+        const requester = { tenant, member };
         const [next] = queue;
-        if (!next || !this.#running.isBelow(claim, this.#options.slots)) continue;
-        next.grant(this.#start(claim));
+        if (!next || !this.#running.isBelow(requester, this.#options.slots)) continue;
+        next.grant(this.#start(requester));
         moveToEnd(members, member);
-        moveToEnd(this.#claims, tenant);
+        moveToEnd(this.#requests, tenant);
         return;
       }
   }
 
   #add(waiting: Waiting): void {
-    const { tenant, member } = waiting.claim;
-    const members = this.#claims.get(tenant) ?? new Map<string, Set<Waiting>>();
+    const { tenant, member } = waiting.requester;
+    const members = this.#requests.get(tenant) ?? new Map<string, Set<Waiting>>();
     const queue = members.get(member) ?? new Set<Waiting>();
-    this.#claims.set(tenant, members.set(member, queue.add(waiting)));
-    this.#waiting.add(waiting.claim, 1);
+    this.#requests.set(tenant, members.set(member, queue.add(waiting)));
+    this.#waiting.add(waiting.requester, 1);
   }
 
   #remove(waiting: Waiting): void {
-    const { tenant, member } = waiting.claim;
-    const members = this.#claims.get(tenant);
+    const { tenant, member } = waiting.requester;
+    const members = this.#requests.get(tenant);
     const queue = members?.get(member);
     if (!queue?.delete(waiting)) return;
     if (queue.size === 0) members?.delete(member);
-    if (members?.size === 0) this.#claims.delete(tenant);
-    this.#waiting.add(waiting.claim, -1);
+    if (members?.size === 0) this.#requests.delete(tenant);
+    this.#waiting.add(waiting.requester, -1);
   }
 
   #refusal(reason: RefusalReason): Problem {
@@ -189,17 +189,17 @@ interface TenantCounts {
 
 /**
  * Maximum number of entries kept for idle tenants and members. A kept entry saves creating a new one for the next
- * claim.
+ * request.
  */
 const idleKeys = 1_000;
 
-/** Counts claims in total, by tenant and by member. */
+/** Counts requests in total, by tenant and by member. */
 class Counts {
   total = 0;
   readonly #tenants = new Map<string, TenantCounts>();
   #idle = 0;
 
-  isBelow({ tenant, member }: Claim, limits: { total: number; perTenant: number; perMember: number }): boolean {
+  isBelow({ tenant, member }: Requester, limits: { total: number; perTenant: number; perMember: number }): boolean {
     const counts = this.#tenants.get(tenant);
     return (
       this.total < limits.total &&
@@ -208,7 +208,7 @@ class Counts {
     );
   }
 
-  add({ tenant, member }: Claim, change: 1 | -1): void {
+  add({ tenant, member }: Requester, change: 1 | -1): void {
     let counts = this.#tenants.get(tenant);
     if (!counts) {
       counts = { count: 0, members: new Map() };

@@ -4,9 +4,9 @@
 import type { IncomingMessage } from 'node:http';
 import { isOwnCall } from '../http/own-calls.ts';
 import { Problem } from '../http/problem.ts';
-import { claimOfRequest, type HttpResponse } from '../http/request-context.ts';
+import { type HttpResponse, requesterOf } from '../http/request-context.ts';
 import type { Metrics } from '../operations/metrics.ts';
-import type { Claim } from './fair-queue.ts';
+import type { Requester } from './fair-queue.ts';
 
 /** Responses of which fewer bytes are unread are not counted. */
 const smallest = 16_384;
@@ -42,7 +42,7 @@ export function limitUnreadResponses(
   const count = () => queueRefusals.inc({ queue: 'unread-responses', reason: 'full' });
   return {
     refuse(request, response) {
-      if (bodies.bytes === 0 || isOwnCall(request) || !bodies.isFull(claimOfRequest(response))) return;
+      if (bodies.bytes === 0 || isOwnCall(request) || !bodies.isFull(requesterOf(response))) return;
       count();
       const detail = 'Too many bytes of responses to earlier requests have not been read.';
       throw new Problem('busy', detail, { headers: { 'Retry-After': '5' } });
@@ -53,11 +53,16 @@ export function limitUnreadResponses(
       // A call of this process to itself is read at once, and another request waits for its result.
       if (bytes < smallest || isOwnCall(request)) return;
       const { sharedBody } = response.locals;
-      const claim = claimOfRequest(response);
+      const requester = requesterOf(response);
       // Many people may read a shared body. It belongs to their tenant.
-      const body = bodies.add(sharedBody ?? response, sharedBody ? { ...claim, member: '' } : claim, bytes, request);
+      const body = bodies.add(
+        sharedBody ?? response,
+        sharedBody ? { ...requester, member: '' } : requester,
+        bytes,
+        request,
+      );
       response.once('close', () => bodies.remove(body, request));
-      for (let excess = bodies.excess(body.claim); excess; excess = bodies.excess(body.claim)) {
+      for (let excess = bodies.excess(body.requester); excess; excess = bodies.excess(body.requester)) {
         count();
         for (const reader of excess.readers) {
           bodies.remove(excess, reader);
@@ -71,7 +76,7 @@ export function limitUnreadResponses(
 interface UnreadBody {
   /** The body, if responses share it; else the response. */
   key: object;
-  claim: Claim;
+  requester: Requester;
   bytes: number;
   readers: Set<IncomingMessage>;
 }
@@ -97,17 +102,17 @@ class UnreadBodies {
     this.#bodyLimit = bodyLimit;
   }
 
-  add(key: object, claim: Claim, bytes: number, reader: IncomingMessage): UnreadBody {
+  add(key: object, requester: Requester, bytes: number, reader: IncomingMessage): UnreadBody {
     const known = this.#bodies.get(key);
     if (known) {
       known.readers.add(reader);
       return known;
     }
-    const body: UnreadBody = { key, claim, bytes, readers: new Set([reader]) };
-    const tenant = this.#tenants.get(claim.tenant) ?? { bytes: 0, members: new Map<string, Member>() };
-    const member = tenant.members.get(claim.member) ?? { bytes: 0, bodies: new Set<UnreadBody>() };
-    this.#tenants.set(claim.tenant, tenant);
-    tenant.members.set(claim.member, member);
+    const body: UnreadBody = { key, requester, bytes, readers: new Set([reader]) };
+    const tenant = this.#tenants.get(requester.tenant) ?? { bytes: 0, members: new Map<string, Member>() };
+    const member = tenant.members.get(requester.member) ?? { bytes: 0, bodies: new Set<UnreadBody>() };
+    this.#tenants.set(requester.tenant, tenant);
+    tenant.members.set(requester.member, member);
     this.#bodies.set(key, body);
     member.bodies.add(body);
     for (const share of [this, tenant, member]) share.bytes += bytes;
@@ -117,25 +122,25 @@ class UnreadBodies {
   /** Does nothing if the reader was removed before. */
   remove(body: UnreadBody, reader: IncomingMessage): void {
     if (!body.readers.delete(reader) || body.readers.size > 0) return;
-    const { tenant, member } = this.#of(body.claim);
+    const { tenant, member } = this.#of(body.requester);
     if (!tenant || !member) return;
     this.#bodies.delete(body.key);
     member.bodies.delete(body);
     for (const share of [this, tenant, member]) share.bytes -= body.bytes;
-    if (member.bodies.size === 0) tenant.members.delete(body.claim.member);
-    if (tenant.members.size === 0) this.#tenants.delete(body.claim.tenant);
+    if (member.bodies.size === 0) tenant.members.delete(body.requester.member);
+    if (tenant.members.size === 0) this.#tenants.delete(body.requester.tenant);
   }
 
-  isFull(claim: Claim): boolean {
-    const { tenant, member } = this.#of(claim);
+  isFull(requester: Requester): boolean {
+    const { tenant, member } = this.#of(requester);
     if (!tenant || !member || member.bytes < alwaysFree) return false;
     const { perMember, perTenant, total } = this.#most(1);
     return member.bytes >= perMember || tenant.bytes >= perTenant || this.bytes >= total;
   }
 
-  /** Returns a body to give up, or undefined if no limit is exceeded. `claim` is that of the latest body. */
-  excess(claim: Claim): UnreadBody | undefined {
-    const { tenant, member } = this.#of(claim);
+  /** Returns a body to give up, or undefined if no limit is exceeded. `requester` is that of the latest body. */
+  excess(requester: Requester): UnreadBody | undefined {
+    const { tenant, member } = this.#of(requester);
     const { perMember, perTenant, total } = this.#most(2);
     // A single response is never given up for its own size.
     if (member && member.bytes > perMember && member.bodies.size > 1) return oldest(member);
@@ -143,7 +148,7 @@ class UnreadBodies {
     return this.bytes > total ? oldest(largest(largest(this.#tenants)?.members)) : undefined;
   }
 
-  #of({ tenant, member }: Claim): { tenant: Tenant | undefined; member: Member | undefined } {
+  #of({ tenant, member }: Requester): { tenant: Tenant | undefined; member: Member | undefined } {
     const ofTenant = this.#tenants.get(tenant);
     return { tenant: ofTenant, member: ofTenant?.members.get(member) };
   }

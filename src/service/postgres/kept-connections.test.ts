@@ -30,10 +30,10 @@ it.each([
     ...{ pool, size: 1, name: `test of ${sql}`, metrics },
     details: { busy: 'busy', locked: 'locked' },
   });
-  const claim = { tenant: 't', member: 'm' };
+  const requester = { tenant: 't', member: 'm' };
   const before = await pid();
   await expect(pool.query(sql, values)).rejects.toThrow();
-  await expect(shared.query(claim, sql, values ?? [])).rejects.toThrow();
+  await expect(shared.query(requester, sql, values ?? [])).rejects.toThrow();
   await expect(withTransaction(pool, (client) => client.query(sql, values))).rejects.toThrow();
   expect(await pid()).toBe(before);
 });
@@ -42,14 +42,14 @@ it.each(['query', 'transaction'])('a connection to a standby is replaced: %s', a
   const shared = createSharedPool({
     ...{ pool, size: 1, name: `standby ${kind}`, metrics, details: { busy: 'busy', locked: 'locked' } },
   });
-  const claim = { tenant: 't', member: 'm' };
+  const requester = { tenant: 't', member: 'm' };
   const before = await pid();
   // The error of a standby, raised by hand, because the server of this test is not a standby.
   const sql = "DO $$ BEGIN RAISE 'read-only' USING ERRCODE = '25006'; END $$";
   const failing =
     kind === 'query'
-      ? shared.query(claim, sql, [])
-      : shared.transaction(claim, (client) => client.query(sql).then(() => undefined));
+      ? shared.query(requester, sql, [])
+      : shared.transaction(requester, (client) => client.query(sql).then(() => undefined));
   await expect(failing).rejects.toThrow();
   expect(await pid()).not.toBe(before);
 });

@@ -2,14 +2,14 @@
 // only a limited number of the connections. Further statements wait in a bounded queue.
 import type pg from 'pg';
 import { Problem } from '../http/problem.ts';
-import { type Claim, FairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
+import { FairQueue, type ReleaseSlot, type Requester } from '../limits/fair-queue.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { databaseProblem, isLockTimeout, withTransaction } from './postgres.ts';
 
 export interface SharedPool {
-  query<R extends pg.QueryResultRow>(claim: Claim, text: string, values: unknown[]): Promise<pg.QueryResult<R>>;
+  query<R extends pg.QueryResultRow>(requester: Requester, text: string, values: unknown[]): Promise<pg.QueryResult<R>>;
   /** Runs `work` in a transaction, like `withTransaction`. */
-  transaction<T>(claim: Claim, work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
+  transaction<T>(requester: Requester, work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
 }
 
 export interface SharedPoolOptions {
@@ -62,10 +62,10 @@ export function createSharedPool(options: SharedPoolOptions): SharedPool {
     }
   }
 
-  async function wait(claim: Claim): Promise<ReleaseSlot> {
+  async function wait(requester: Requester): Promise<ReleaseSlot> {
     const begun = performance.now();
     try {
-      const release = await queue.take(claim);
+      const release = await queue.take(requester);
       postgresPools.waited(name, (performance.now() - begun) / 1_000);
       return release;
     } catch (refusal) {
@@ -75,15 +75,15 @@ export function createSharedPool(options: SharedPoolOptions): SharedPool {
     }
   }
 
-  function take<T>(claim: Claim, work: () => Promise<T>): Promise<T> {
-    const release = queue.tryTake(claim);
-    return release ? run(release, work) : wait(claim).then((late) => run(late, work));
+  function take<T>(requester: Requester, work: () => Promise<T>): Promise<T> {
+    const release = queue.tryTake(requester);
+    return release ? run(release, work) : wait(requester).then((late) => run(late, work));
   }
 
   return {
-    query: <R extends pg.QueryResultRow>(claim: Claim, text: string, values: unknown[]) =>
-      take(claim, () => pool.query<R>(text, values)),
-    transaction: (claim, work) => take(claim, () => withTransaction(pool, work)),
+    query: <R extends pg.QueryResultRow>(requester: Requester, text: string, values: unknown[]) =>
+      take(requester, () => pool.query<R>(text, values)),
+    transaction: (requester, work) => take(requester, () => withTransaction(pool, work)),
   };
 }
 
@@ -92,8 +92,8 @@ export function createSharedPool(options: SharedPoolOptions): SharedPool {
  */
 export function unsharedPool(pool: pg.Pool): SharedPool {
   return {
-    query: (_claim, text, values) => pool.query(text, values),
-    transaction: (_claim, work) => withTransaction(pool, work),
+    query: (_requester, text, values) => pool.query(text, values),
+    transaction: (_requester, work) => withTransaction(pool, work),
   };
 }
 
@@ -103,8 +103,8 @@ export function unsharedPool(pool: pg.Pool): SharedPool {
  */
 export function poolOfTransaction(client: pg.PoolClient): SharedPool {
   return {
-    query: (_claim, text, values) => client.query(text, values),
-    transaction: (_claim, work) => work(client),
+    query: (_requester, text, values) => client.query(text, values),
+    transaction: (_requester, work) => work(client),
   };
 }
 

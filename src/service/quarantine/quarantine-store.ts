@@ -127,26 +127,29 @@ export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resu
   return {
     async list({ tenantId, kind, reason, after, top }) {
       const values = [tenantId, kind, reason, after?.firstSeen, after?.id, top + 1];
-      const { rows } = await pool.query<QuarantineItem>(claimOfQuarantine(tenantId), listSql, values);
+      const { rows } = await pool.query<QuarantineItem>(requesterOfQuarantine(tenantId), listSql, values);
       const items = rows.slice(0, top);
       const last = items.at(-1);
       return { items, ...(last && rows.length > top && { next: { firstSeen: last.firstSeen, id: last.id } }) };
     },
     release: (choice, after) =>
-      pool.transaction(claimOfQuarantine(typeof choice === 'object' ? choice.tenantId : undefined), async (client) => {
-        const rows = (await chosen(client, choice, after)).rows.sort((a, b) => (a.id < b.id ? -1 : 1));
-        const kept = new Set(rows.length > 0 ? await resume(client, rows) : []);
-        return rows.map((row) => ({ ...row, released: !kept.has(row.id) }));
-      }),
+      pool.transaction(
+        requesterOfQuarantine(typeof choice === 'object' ? choice.tenantId : undefined),
+        async (client) => {
+          const rows = (await chosen(client, choice, after)).rows.sort((a, b) => (a.id < b.id ? -1 : 1));
+          const kept = new Set(rows.length > 0 ? await resume(client, rows) : []);
+          return rows.map((row) => ({ ...row, released: !kept.has(row.id) }));
+        },
+      ),
     async counts() {
       const sql = `SELECT kind, reason, count(*)::int AS count FROM quarantine WHERE NOT released GROUP BY kind, reason`;
-      return (await pool.query<QuarantineCount>(claimOfQuarantine(undefined), sql, [])).rows;
+      return (await pool.query<QuarantineCount>(requesterOfQuarantine(undefined), sql, [])).rows;
     },
   };
 }
 
 /** A query for all tenants counts toward the connection limit of a tenant with an empty name. */
-const claimOfQuarantine = (tenantId = '') => ({ tenant: tenantId, member: 'quarantine' });
+const requesterOfQuarantine = (tenantId = '') => ({ tenant: tenantId, member: 'quarantine' });
 
 function chosen(
   client: pg.ClientBase,

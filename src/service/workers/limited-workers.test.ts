@@ -158,14 +158,14 @@ describe('the workers', () => {
 
   it('ask for the data of a job only when one of them is free', async () => {
     const { workers } = start();
-    const claim = { tenant: 't', member: 'm' };
+    const requester = { tenant: 't', member: 'm' };
     const first = Promise.withResolvers<Deed>();
     const asked: string[] = [];
-    const running = workers.run(claim, () => {
+    const running = workers.run(requester, () => {
       asked.push('first');
       return first.promise;
     });
-    const waiting = workers.run(claim, async () => {
+    const waiting = workers.run(requester, async () => {
       asked.push('second');
       return { deed: 'count' };
     });

@@ -2,7 +2,7 @@
 // No tenant can occupy all processes. A job that exceeds its limits can end only its own worker. Workers start on
 // demand and end when idle.
 import { Problem } from '../http/problem.ts';
-import { type Claim, FairQueue } from '../limits/fair-queue.ts';
+import { FairQueue, type Requester } from '../limits/fair-queue.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { createWorkerMetrics } from './worker-metrics.ts';
 import { type JobReply, WorkerProcess } from './worker-process.ts';
@@ -56,10 +56,10 @@ export class LimitedWorkers<Q, A> {
    * can read the data of the job only then, and it can throw to refuse the job. Throws Problem `busy` if the queue is
    * full or the wait is too long, and `unavailable` if no worker can be started, or if `close` has ended the worker.
    */
-  async run(claim: Claim, prepare: () => Q | Promise<Q>): Promise<JobReply<A>> {
+  async run(requester: Requester, prepare: () => Q | Promise<Q>): Promise<JobReply<A>> {
     const { name } = this.#options;
     const asked = performance.now();
-    const release = await this.#queue.take(claim);
+    const release = await this.#queue.take(requester);
     this.#metrics.wait.observe({ worker: name }, (performance.now() - asked) / 1_000);
     try {
       const reply = await this.#runWithRetry(await prepare());

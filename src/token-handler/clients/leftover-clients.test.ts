@@ -1,8 +1,8 @@
 // Tests, in Postgres, the records of clients that may be left at the identity provider.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { recordClaims } from '../../../test/support/claims.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { recordRequesters } from '../../../test/support/requesters.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createLeftoverClients, type LeftoverClients } from './leftover-clients.ts';
@@ -94,17 +94,17 @@ describe('leftovers', () => {
   });
 
   it('are read with the share of their tenant and client; upkeep has a share of its own', async () => {
-    const recorded = recordClaims(pool);
+    const recorded = recordRequesters(pool);
     const counted = createLeftoverClients(recorded.pool);
     await counted.list(owner.tenantId, 'web');
     await counted.deletable(owner);
-    expect(recorded.claims.splice(0)).toEqual(Array(2).fill({ tenant: owner.tenantId, member: 'web' }));
+    expect(recorded.requesters.splice(0)).toEqual(Array(2).fill({ tenant: owner.tenantId, member: 'web' }));
     await counted.recordLostAttempts(now);
     await counted.recordRefused(deletion, now);
     await counted.forget(uuid(1));
     await counted.count();
     await counted.prune(now);
-    expect(recorded.claims).toEqual(Array(5).fill({ tenant: '', member: '' }));
+    expect(recorded.requesters).toEqual(Array(5).fill({ tenant: '', member: '' }));
   });
 
   it('are forgotten when they are old', async () => {

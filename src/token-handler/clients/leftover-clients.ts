@@ -66,15 +66,15 @@ const mostKept = 1_000;
 /** Maximum number of leftovers that one registration tries to delete. */
 const mostDeleted = 10;
 
-/** The pool claim of statements that belong to no single tenant. A claim names the user of a connection. */
+/** The requester of statements that belong to no single tenant. */
 const background = { tenant: '', member: '' };
 
 export function createLeftoverClients(pool: Pick<SharedPool, 'query'>) {
   return {
     /** Lists at most 100 leftovers of a client, newest first. */
     async list(tenantId: string, clientId: string): Promise<LeftoverClient[]> {
-      const claim = { tenant: tenantId, member: clientId };
-      return (await pool.query<LeftoverClient>(claim, listSql, [tenantId, clientId, mostListed])).rows;
+      const requester = { tenant: tenantId, member: clientId };
+      return (await pool.query<LeftoverClient>(requester, listSql, [tenantId, clientId, mostListed])).rows;
     },
     /**
      * Turns failed attempts to register a client, and attempts that started before `before`, into leftovers. Returns

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
-import { recordClaims } from '../../../test/support/claims.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { recordRequesters } from '../../../test/support/requesters.ts';
 import { createKeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createPool } from '../../service/postgres/postgres.ts';
@@ -442,7 +442,7 @@ describe('changes that wait for a slow identity provider', () => {
 
 describe('a statement', () => {
   it('uses the share of its tenant and client', async () => {
-    const recorded = recordClaims(pool);
+    const recorded = recordRequesters(pool);
     const { tenantId, clientId } = registration;
     store = storeWith(first, { pool: recorded.pool, changePool: recorded.pool });
     onTestFinished(() => {
@@ -456,9 +456,9 @@ describe('a statement', () => {
     await store.giveUp(lost, registration);
     await store.forget(lost, registration);
     await store.discard(registration, await begin(), now);
-    expect(recorded.claims).toEqual(Array(10).fill({ tenant: tenantId, member: clientId }));
+    expect(recorded.requesters).toEqual(Array(10).fill({ tenant: tenantId, member: clientId }));
     await store.summaries({ id: tenantId, name: 'Demo', realm: 'demo' }, [clientId]);
-    expect(recorded.claims.at(-1)).toEqual({ tenant: tenantId, member: '' });
+    expect(recorded.requesters.at(-1)).toEqual({ tenant: tenantId, member: '' });
   });
 
   it('of a change waits for an earlier change of the client, even for seconds', async () => {

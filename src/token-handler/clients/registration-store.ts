@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { Tenant } from '../../service/auth/identity.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
-import type { Claim } from '../../service/limits/fair-queue.ts';
+import type { Requester } from '../../service/limits/fair-queue.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
@@ -82,45 +82,45 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
   const openCurrent = ([row]: StoredRegistration[]) => (row && isCurrent(row) ? open(options, row) : undefined);
   return {
     async find(tenantId, clientId) {
-      const claim = claimOf({ tenantId, clientId });
-      return openCurrent((await pool.query<StoredRegistration>(claim, findSql, [tenantId, clientId])).rows);
+      const requester = requesterOf({ tenantId, clientId });
+      return openCurrent((await pool.query<StoredRegistration>(requester, findSql, [tenantId, clientId])).rows);
     },
     async summaries({ id: tenantId, realm: current }, clientIds) {
       type Row = RegistrationSummary & Pick<Registration, 'realm' | 'issuer'> & { id: string };
-      const { rows } = await pool.query<Row>(claimOf({ tenantId, clientId: '' }), summariesSql, [tenantId, clientIds]);
+      const { rows } = await pool.query<Row>(requesterOf({ tenantId, clientId: '' }), listSql, [tenantId, clientIds]);
       const shown = rows.filter((row) => row.realm === current && isCurrent(row));
       return new Map(shown.map(({ id, realm: _realm, issuer: _issuer, ...summary }) => [id, summary]));
     },
     async begin({ tenantId, clientId, realm, issuer, started, isLimited }) {
       const id = randomUUID();
       const clientName = `${clientId} (registration ${id})`;
-      await pool.transaction(claimOf({ tenantId, clientId }), async (db) => {
+      await pool.transaction(requesterOf({ tenantId, clientId }), async (db) => {
         await requirePlace(db, { tenantId, clientId }, isLimited ? mostOfTenant : undefined);
         await db.query(beginSql, [id, tenantId, clientId, realm, issuer, clientName, started]);
       });
       return { id, clientName };
     },
     async forget(attemptId, owner) {
-      await pool.query(claimOf(owner), forgetSql, [attemptId]);
+      await pool.query(requesterOf(owner), forgetSql, [attemptId]);
     },
     async giveUp(attemptId, owner) {
-      await pool.query(claimOf(owner), 'UPDATE registration_attempts SET failed = true WHERE id = $1', [attemptId]);
+      await pool.query(requesterOf(owner), 'UPDATE registration_attempts SET failed = true WHERE id = $1', [attemptId]);
     },
     replace: (registration, attemptId, event) =>
-      changePool.transaction(claimOf(registration), async (db) => {
+      changePool.transaction(requesterOf(registration), async (db) => {
         await lockClient(db, registration);
         await replaceRegistration(db, keys, registration, event);
         await db.query(forgetSql, [attemptId]);
       }),
     provide: (registration, event, { isLimited }) =>
-      changePool.transaction(claimOf(registration), async (db) => {
+      changePool.transaction(requesterOf(registration), async (db) => {
         await lockClient(db, registration);
         await requirePlace(db, registration, isLimited ? mostOfTenant : undefined);
         await replaceRegistration(db, keys, registration, event);
         await db.query(adoptSql, [registration.tenantId, registration.oidcClientId]);
       }),
     discard: (registration, attemptId, now) =>
-      changePool.transaction(claimOf(registration), async (db) => {
+      changePool.transaction(requesterOf(registration), async (db) => {
         // Waits for the commit of `replace`, which holds this lock. The commit can succeed after the connection breaks.
         await lockClient(db, registration);
         const sql = registration.management === 'kept' ? discardSql : recordSql;
@@ -128,7 +128,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
         await db.query(forgetSql, [attemptId]);
       }),
     change: (tenantId, clientId, work) =>
-      changePool.transaction(claimOf({ tenantId, clientId }), async (db) => {
+      changePool.transaction(requesterOf({ tenantId, clientId }), async (db) => {
         // Without this lock, a statement that waits for `replace` would not see the new row.
         await lockClient(db, { tenantId, clientId });
         const { rows } = await db.query<StoredRegistration>(`${findSql} FOR UPDATE`, [tenantId, clientId]);
@@ -137,7 +137,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
         return result;
       }),
     async save(registration) {
-      await pool.query(claimOf(registration), saveSql, [asJson(keys, registration), 1, true]);
+      await pool.query(requesterOf(registration), saveSql, [asJson(keys, registration), 1, true]);
     },
   };
 }
@@ -154,7 +154,7 @@ async function replaceRegistration(
   await db.query(eventSql, [randomUUID(), tenantId, name, JSON.stringify(payload), registeredAt]);
 }
 
-const claimOf = ({ tenantId, clientId }: ClientKey): Claim => ({ tenant: tenantId, member: clientId });
+const requesterOf = ({ tenantId, clientId }: ClientKey): Requester => ({ tenant: tenantId, member: clientId });
 
 /**
  * Stores a registration if its revision is still current. Adds `step` to the revision: 0 if only the sealing key
@@ -189,7 +189,7 @@ const forgetSql = 'DELETE FROM registration_attempts WHERE id = $1';
 const beginSql =
   'INSERT INTO registration_attempts (id, tenant_id, client_id, realm, issuer, client_name, started) VALUES ($1, $2, $3, $4, $5, $6, $7)';
 
-const summariesSql = `SELECT client_id AS id, oidc_client_id AS "clientId", registered_at AS "registeredAt",
+const listSql = `SELECT client_id AS id, oidc_client_id AS "clientId", registered_at AS "registeredAt",
   redirect_uris AS "redirectUris", management, realm, issuer FROM client_registrations WHERE tenant_id = $1 AND client_id = ANY ($2)`;
 
 const deletionColumns =

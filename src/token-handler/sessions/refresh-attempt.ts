@@ -13,7 +13,7 @@ import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
 import { logFailure } from './refresh-log.ts';
 import type { CountedRefresh, RefreshMetrics } from './refresh-metrics.ts';
-import { claimOfSession } from './refresh-queue.ts';
+import { requesterOfSession } from './refresh-queue.ts';
 import {
   type FoundSession,
   type RefreshOutcome,
@@ -74,7 +74,7 @@ export class RefreshAttempts {
     const { session, tokens, state } = found;
     const { handle } = session;
     if (tokens.refreshToken === undefined) return undefined;
-    const release = await this.#options.queue.take(claimOfSession(session), this.#stop.signal);
+    const release = await this.#options.queue.take(requesterOfSession(session), this.#stop.signal);
     let stopSigns = () => {};
     try {
       const id = await this.#claim(handle, state);

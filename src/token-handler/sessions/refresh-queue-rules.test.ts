@@ -1,6 +1,6 @@
 // Tests how many token requests of a realm and of a person may run and wait, and what happens to further requests.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { claimOfSession, createRefreshQueue } from './refresh-queue.ts';
+import { createRefreshQueue, requesterOfSession } from './refresh-queue.ts';
 
 let refused: string[];
 const refusals = { inc: ({ reason }: { reason: string }) => refused.push(reason) };
@@ -20,22 +20,22 @@ describe('the refreshes that run', () => {
   it('are bounded for a realm, and a person has at most half of them, rounded up', () => {
     const queue = createQueue(5);
     const ofOne = Array.from({ length: 5 }, () => ({ tenant: 'demo', member: 'ana' }));
-    expect(ofOne.filter((claim) => queue.tryTake(claim))).toHaveLength(3);
-    expect(people(5, () => 'demo').filter((claim) => queue.tryTake(claim))).toHaveLength(2);
+    expect(ofOne.filter((requester) => queue.tryTake(requester))).toHaveLength(3);
+    expect(people(5, () => 'demo').filter((requester) => queue.tryTake(requester))).toHaveLength(2);
     expect(queue.tryTake({ tenant: 'another', member: 'ana' })).toBeDefined();
   });
 
   it('are bounded for all realms, at sixteen times the bound of one', () => {
     const queue = createQueue(2);
-    expect(people(50, (nth) => `realm ${nth}`).filter((claim) => queue.tryTake(claim))).toHaveLength(32);
+    expect(people(50, (nth) => `realm ${nth}`).filter((requester) => queue.tryTake(requester))).toHaveLength(32);
   });
 });
 
 describe('the refreshes that wait', () => {
-  const wait = async (claims: { tenant: string; member: string }[]) => {
+  const wait = async (requesters: { tenant: string; member: string }[]) => {
     const queue = createQueue(1);
     queue.tryTake({ tenant: 'demo', member: 'first' });
-    const results = claims.map((claim) => queue.take(claim).catch((error: unknown) => error));
+    const results = requesters.map((requester) => queue.take(requester).catch((error: unknown) => error));
     return { queue, results };
   };
 
@@ -54,7 +54,8 @@ describe('the refreshes that wait', () => {
     const queue = createQueue(1);
     const realms = Array.from({ length: 16 }, (_, nth) => `realm ${nth}`);
     for (const tenant of realms) queue.tryTake({ tenant, member: 'first' });
-    for (const claim of people(4_001, (nth) => `realm ${nth % 16}`)) void queue.take(claim).catch(() => undefined);
+    for (const requester of people(4_001, (nth) => `realm ${nth % 16}`))
+      void queue.take(requester).catch(() => undefined);
     expect([queue.waiting, refused]).toEqual([4_000, ['full']]);
   });
 
@@ -69,7 +70,7 @@ describe('the refreshes that wait', () => {
 });
 
 it('a session claims a slot for its person in its realm', () => {
-  expect(claimOfSession({ realm: 'demo', user: { id: 'ana', name: 'Ana', roles: [] } })).toEqual({
+  expect(requesterOfSession({ realm: 'demo', user: { id: 'ana', name: 'Ana', roles: [] } })).toEqual({
     tenant: 'demo',
     member: 'ana',
   });

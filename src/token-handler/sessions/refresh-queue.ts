@@ -1,7 +1,7 @@
 // Limits the number of token requests that this process sends concurrently. If many sessions of one person are
 // refreshed at the same time, Keycloak responds with 500 but still uses up their refresh tokens. Waiting refreshes
 // share the slots fairly between realms, and within a realm between persons.
-import { type Claim, FairQueue, type RefusalReason } from '../../service/limits/fair-queue.ts';
+import { FairQueue, type RefusalReason, type Requester } from '../../service/limits/fair-queue.ts';
 import type { RefreshMetrics } from './refresh-metrics.ts';
 import type { Session } from './session.ts';
 
@@ -26,6 +26,6 @@ export function createRefreshQueue(concurrency: number, { refusals }: Pick<Refre
   });
 }
 
-export function claimOfSession({ realm, user }: Pick<Session, 'realm' | 'user'>): Claim {
+export function requesterOfSession({ realm, user }: Pick<Session, 'realm' | 'user'>): Requester {
   return { tenant: realm, member: user.id };
 }

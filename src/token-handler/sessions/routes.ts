@@ -76,7 +76,7 @@ function personOf(response: HttpResponse): string {
 }
 
 /** Returns the tenant and the person whose shares of the queue a list uses. */
-function claimOfCaller(response: Response) {
+function requesterOfCaller(response: Response) {
   const tenant = response.locals.session?.session.tenantId ?? tenantOf(response).id;
   return { tenant, member: personOf(response) };
 }
@@ -105,7 +105,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     async handle({ query }, request, response) {
       const isPerson = response.locals.session !== undefined;
       const list = () => (isPerson ? listOfPerson(options, request, response) : listOfTenant(options, query, response));
-      response.json(await queue.run(claimOfCaller(response), list));
+      response.json(await queue.run(requesterOfCaller(response), list));
     },
   });
 }

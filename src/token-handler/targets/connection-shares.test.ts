@@ -29,9 +29,9 @@ function start(limits: Partial<ConnectionLimits> = {}) {
     },
   };
   const take = (member = 'ada', tenant = 'town', at = origin) => connections.share(at, { tenant, member }, waiter);
-  const hold = async (count: number, ...claim: string[]) => {
+  const hold = async (count: number, ...requester: string[]) => {
     const leases: Lease[] = [];
-    for (let nth = 0; nth < count; nth += 1) leases.push(await take(...claim));
+    for (let nth = 0; nth < count; nth += 1) leases.push(await take(...requester));
     return leases;
   };
   return { connections, refusals, take, hold, giveUp, waits: () => waits };

@@ -5,7 +5,7 @@
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { HostLookups, lookupShares } from '../../service/http/host-lookups.ts';
 import type { Problem } from '../../service/http/problem.ts';
-import { type Claim, FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
+import { FairQueue, type ReleaseSlot, type Requester } from '../../service/limits/fair-queue.ts';
 import { ReplaceablePool } from '../../service/replaceable-pool.ts';
 import {
   type ConnectionLimits,
@@ -39,7 +39,7 @@ export interface Connections {
    * Leases a shared connection. Waits if the person or the tenant already holds all connections of its share. Throws
    * Problem `busy`.
    */
-  share(origin: string, claim: Claim, waiter: Waiter): Promise<Lease>;
+  share(origin: string, requester: Requester, waiter: Waiter): Promise<Lease>;
   /** Leases a new connection for one stream. */
   own(origin: string, tenant: string): Lease;
   /** Returns the number of shared connections in use, and the number of requests that wait for a connection. */
@@ -95,7 +95,7 @@ export function createConnections(limits: ConnectionLimits, lookups = upstreamLo
   };
 
   return {
-    share: (origin, claim, waiter) => at(origin, claim.tenant).take(claim, waiter),
+    share: (origin, requester, waiter) => at(origin, requester.tenant).take(requester, waiter),
     own(origin, tenant) {
       const connect = at(origin, tenant).connectFor(tenant);
       const dispatcher = new Client(origin, { ...common, connect, bodyTimeout: 0 });
@@ -164,12 +164,12 @@ class SharedConnections {
     return this.#connect;
   }
 
-  async take(claim: Claim, waiter: Waiter): Promise<Lease> {
-    const slot = this.queue.tryTake(claim);
-    if (slot) return this.#lease(claim, slot);
+  async take(requester: Requester, waiter: Waiter): Promise<Lease> {
+    const slot = this.queue.tryTake(requester);
+    if (slot) return this.#lease(requester, slot);
     if (this.queue.running >= this.#limits.perUpstream)
       throw this.#refusal('pool', 'All connections to this upstream are in use.');
-    return this.#lease(claim, await this.queue.take(claim, waiter.beginWait()));
+    return this.#lease(requester, await this.queue.take(requester, waiter.beginWait()));
   }
 
   /** Closes all connections, each after its response. */
@@ -182,13 +182,13 @@ class SharedConnections {
     await this.#pool?.destroy();
   }
 
-  #lease(claim: Claim, slot: ReleaseSlot): Lease {
-    const slotOfAll = this.#all.tryTake(claim);
+  #lease(requester: Requester, slot: ReleaseSlot): Lease {
+    const slotOfAll = this.#all.tryTake(requester);
     if (!slotOfAll) {
       slot();
       throw this.#refusal('process', 'This person, tenant or service has too many requests to upstreams.');
     }
-    this.tenant = claim.tenant;
+    this.tenant = requester.tenant;
     this.#pool ??= this.#open();
     return new SharedLease(this, this.#pool, slot, slotOfAll);
   }

@@ -1,7 +1,7 @@
 // Ends long responses and upgraded connections when their session ends, and limits the number of open streams of a
 // session, a person, a tenant and the process. A stream does not extend its session.
 import { Problem } from '../../service/http/problem.ts';
-import { type Claim, FairQueue } from '../../service/limits/fair-queue.ts';
+import { FairQueue, type Requester } from '../../service/limits/fair-queue.ts';
 import type { LiveSession } from '../sessions/session.ts';
 import type { StreamKind, TargetMetrics } from './target-metrics.ts';
 
@@ -52,8 +52,8 @@ export function createStreams({ perSession, total, metrics }: StreamsOptions): S
     detail: '',
     retryAfterSeconds: 0,
   });
-  const take = (claim: Claim) => {
-    const release = shares.tryTake(claim);
+  const take = (requester: Requester) => {
+    const release = shares.tryTake(requester);
     if (release) return release;
     const headers = { 'Retry-After': '30' };
     throw new Problem('busy', 'This person, tenant or service has too many open streams.', { headers });
