@@ -81,10 +81,10 @@ function judge(resources: readonly CoreClientResource[], document: CoreDocument,
     const { clientId, entry, problems } = parse(resource);
     const winner = clientId === undefined ? undefined : winners.get(clientId);
     if (clientId !== undefined && !winner) winners.set(clientId, resource);
-    const rejection =
-      rejectId(clientId, winner, document, options.maintained) ??
-      (problems && { reason: 'Invalid' as const, message: problems.slice(0, 10).join('; ') });
-    if (rejection || !entry) return { resource, clientId, rejection: rejection ?? { reason: 'Invalid', message: '' } };
+    const rejection = rejectId(clientId, winner, document, options.maintained);
+    if (rejection) return { resource, clientId, rejection };
+    if (problems)
+      return { resource, clientId, rejection: { reason: 'Invalid', message: problems.slice(0, 10).join('; ') } };
     const hash = hashEntry(entry);
     return { resource, clientId, entry, hash, change: changeOf(document, resource, entry.id, hash) };
   });
