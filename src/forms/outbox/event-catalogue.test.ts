@@ -1,4 +1,4 @@
-// Checks that the catalogue of events is the only list of event kinds, and that the registration, rendering,
+// Checks that the catalogue of events is the only list of event kinds, and that the registration,
 // translation and documentation of events are derived from it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { withEventTable } from '../../../test/rules/event-reference.ts';
 import { listFiles } from '../../../test/rules/source-files.ts';
-import { createUrns } from '../../service/urn.ts';
 import { actions, operations } from '../forms/catalogue.ts';
 import { frenchOverride, notificationTypeId, notificationTypeOf } from '../notices/notification-type.ts';
 import { frenchTemplates, noticeTemplates } from '../notices/templates.ts';
@@ -14,7 +13,7 @@ import { noticeNames } from '../notices/text-parts.ts';
 import { english } from '../notices/texts-en.ts';
 import { french } from '../notices/texts-fr.ts';
 import { registered } from '../registration.ts';
-import { type EventEntry, eventKinds, events, eventTypesOf, renderEntry } from './event-catalogue.ts';
+import { type EventEntry, eventKinds, events, eventTypesOf } from './event-catalogue.ts';
 import { actor, formId } from './event-fields.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -88,15 +87,6 @@ describe('the catalogue of events', () => {
     expect(frenchOverride(more)[notificationTypeId]?.events.at(-1)).toMatchObject({
       name: 'form-made-up',
       templates: frenchTemplates.created,
-    });
-    const row = {
-      ...{ sequence: '1', formId: 'f', tenantId: 't', kind: 'form-made-up', facts: { definitionId: 'd' } },
-      ...{ created: new Date(0), attempts: 1, form: undefined },
-    };
-    const event = renderEntry({ row, definition: undefined, data: null, urns: createUrns('urn:example') }, entry);
-    expect(event).toMatchObject({
-      name: 'form-made-up',
-      payload: { id: 'f', madeUpBy: { id: 'form-service-job' } },
     });
   });
 

@@ -3,8 +3,7 @@
 // docs/notices.md are derived from it. No event contains an address, a channel, a code or a subscriber, and only
 // form-submitted contains form data.
 //
-// To add an event, add an entry here, and the statement that writes its outbox row. If applicants get a notice of the
-// event, also add the notice's name in notices/text-parts.ts, and its English and French texts in notices/texts-….ts.
+// README.md says how to add an event.
 //
 // The events of a form are delivered in the order of its changes. The entries below follow the life of a form.
 import { type NoticeTemplates, noticeTemplates } from '../notices/templates.ts';
@@ -188,13 +187,8 @@ export function wantsData(row: OutboxRow<EventKind>, definition: EventDefinition
 
 /** Renders the event of a row. */
 export function renderEvent(source: PayloadSource & { row: OutboxRow<EventKind> }): FormEvent {
-  return renderEntry(source, events[source.row.kind]);
-}
-
-/** Like {@link renderEvent}, but renders an entry that may come from another catalogue. */
-export function renderEntry(source: PayloadSource, { payload }: Pick<EventEntry, 'payload'>): FormEvent {
   const { row, urns } = source;
-  const members = Object.entries(payload).map(([member, { render }]) => [member, render(source)] as const);
+  const members = Object.entries<Field>(events[row.kind].payload).map(([member, { render }]) => [member, render(source)] as const);
   return {
     namespace: eventNamespace,
     name: row.kind,
