@@ -12,9 +12,9 @@ export interface Backoff {
  * Returns the milliseconds until the next attempt. The wait doubles with each failure up to the cap. The result is
  * between half of the wait and the whole wait, at random.
  */
-export function retryDelay(failures: number, { first, cap }: Backoff, random: () => number = Math.random): number {
+export function retryDelay(failures: number, { first, cap }: Backoff): number {
   const ceiling = Math.min(cap, first * 2 ** Math.min(Math.max(failures - 1, 0), 30));
-  return Math.round(ceiling * (0.5 + random() / 2));
+  return Math.round(ceiling * (0.5 + Math.random() / 2));
 }
 
 export interface RetryOptions {

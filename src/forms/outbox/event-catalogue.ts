@@ -188,7 +188,9 @@ export function wantsData(row: OutboxRow<EventKind>, definition: EventDefinition
 /** Renders the event of a row. */
 export function renderEvent(source: PayloadSource & { row: OutboxRow<EventKind> }): FormEvent {
   const { row, urns } = source;
-  const members = Object.entries<Field>(events[row.kind].payload).map(([member, { render }]) => [member, render(source)] as const);
+  const members = Object.entries<Field>(events[row.kind].payload).map(
+    ([member, { render }]) => [member, render(source)] as const,
+  );
   return {
     namespace: eventNamespace,
     name: row.kind,

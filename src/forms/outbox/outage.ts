@@ -47,13 +47,12 @@ export interface OutageOptions {
   service: string;
   clock: Clock;
   backoff: Backoff;
-  random?: () => number;
 }
 
 /** Number of consecutive failures of the service that count as an outage. */
 const limit = 5;
 
-export function createOutage({ service, clock, backoff, random }: OutageOptions): Outage {
+export function createOutage({ service, clock, backoff }: OutageOptions): Outage {
   let failures = 0;
   /**
    * Number of failures with the verdict `fails`. An accepted row, and the verdicts `works` and `responds`, reset it.
@@ -92,7 +91,7 @@ export function createOutage({ service, clock, backoff, random }: OutageOptions)
       if (verdict === 'responds') certain = 0;
       const isDown = certain >= limit || (failures >= limit && failed.size > 1);
       waits = isDown ? waits + 1 : 0;
-      probeAt = now() + retryDelay(waits, backoff, random);
+      probeAt = now() + retryDelay(waits, backoff);
       failed.set(tenantId, waits);
       return undefined;
     },
