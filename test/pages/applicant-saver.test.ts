@@ -17,19 +17,19 @@ function createWorld() {
   const states: SaveState[] = [];
   const blocked: string[] = [];
   let resolve: (outcome: Outcome) => void = () => undefined;
-  let ids = 0;
+  const ids: string[] = [];
   const saver = new Saver({
     content: { data: {}, files: {} },
     etag: '"1"',
     put(content, etag, saveId) {
-      puts.push({ content, etag, saveId });
+      if (!ids.includes(saveId)) ids.push(saveId);
+      puts.push({ content, etag, saveId: `id-${ids.indexOf(saveId) + 1}` });
       return new Promise((settle) => {
         resolve = settle;
       });
     },
     onState: (state) => states.push(state),
     onBlocked: (reason) => blocked.push(reason),
-    newId: () => `id-${++ids}`,
   });
   const answer = async (outcome: Outcome) => {
     resolve(outcome);

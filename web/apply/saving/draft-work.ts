@@ -4,7 +4,6 @@ import { type Api, ApiProblem, asProblem, type Draft, endOf, type Submission } f
 import { type Difference, merge } from '../model/conflict.ts';
 import { mergedFiles, storedName, withFile } from '../model/files.ts';
 import { withValueAt } from '../model/json.ts';
-import { newId } from '../new-id.ts';
 import { type Content, type EndReason, type Obstacle, Saver, type SaveState } from './saver.ts';
 import { Uploads } from './uploads.ts';
 
@@ -67,7 +66,6 @@ export class DraftWork {
       put: (next, etag, saveId) => api.put(formId, next, etag, saveId),
       onState: (state) => this.#enter(state),
       onBlocked: (reason) => this.#meet(reason),
-      newId,
     });
     this.uploads = new Uploads({
       send: async (file, signal) => {
@@ -80,7 +78,6 @@ export class DraftWork {
       },
       onFailed: (problem) => this.#meetAtUpload(problem),
       onChanged: () => this.#changed(),
-      newId,
     });
     window.addEventListener('online', this.#online);
     document.addEventListener('visibilitychange', this.#hidden);

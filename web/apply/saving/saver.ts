@@ -1,5 +1,6 @@
 // Saves form data while people type. Sends one request at a time, and the newest data last. Repeats a failed request
 // with the same id until its outcome is known, so that a lost response does not cause a conflict.
+import { newId } from '../new-id.ts';
 
 export interface Content {
   data: unknown;
@@ -31,11 +32,10 @@ export interface SaverOptions {
   onState(state: SaveState): void;
   /** Called once for each obstacle. Saving continues when `resume` is called. */
   onBlocked(reason: Obstacle): void;
-  newId(): string;
-  /** Milliseconds without typing after which a save begins. */
-  pauseMs?: number;
 }
 
+/** Milliseconds without typing after which a save begins. */
+const pauseMs = 800;
 const longestPauseMs = 30_000;
 
 export class Saver {
@@ -73,7 +73,7 @@ export class Saver {
     this.#current = content;
     if (this.#state === 'blocked' || this.#isSending || this.#state === 'offline') return;
     this.#enter('waiting');
-    this.#schedule(this.#options.pauseMs ?? 800);
+    this.#schedule(pauseMs);
   }
 
   /** Saves now. Resolves to false if the save fails. The saver then retries, unless it is blocked or closed. */
@@ -124,7 +124,7 @@ export class Saver {
   async #send(): Promise<void> {
     if (this.#isSending || this.#state === 'blocked') return;
     this.#isSending = true;
-    this.#pending ??= { content: this.#current, saveId: this.#options.newId() };
+    this.#pending ??= { content: this.#current, saveId: newId() };
     const { content, saveId } = this.#pending;
     if (!this.#hasFailed()) this.#enter('saving');
     const outcome = await this.#options.put(content, this.#etag, saveId).catch((): Outcome => ({ type: 'retry' }));
@@ -157,7 +157,7 @@ export class Saver {
       this.#settle(true);
     } else {
       this.#enter('waiting');
-      this.#schedule(this.#waiting.length > 0 ? 0 : (this.#options.pauseMs ?? 800));
+      this.#schedule(this.#waiting.length > 0 ? 0 : pauseMs);
     }
   }
 

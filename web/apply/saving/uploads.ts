@@ -2,6 +2,7 @@
 // control, so that a page change neither loses nor hides them.
 import { type ApiProblem, asProblem } from '../api.ts';
 import { isEqual, type Path, pathWithoutItem } from '../model/json.ts';
+import { newId } from '../new-id.ts';
 
 export interface Upload {
   readonly id: string;
@@ -29,7 +30,6 @@ interface UploadsOptions {
   onFailed(problem: ApiProblem): void;
   /** Called after each change of `all`. */
   onChanged(): void;
-  newId(): string;
 }
 
 /** A running upload. `ended` never rejects. */
@@ -66,7 +66,7 @@ export class Uploads {
    * failed uploads of the question: all of them if it takes one file, otherwise those of files with the same name.
    */
   add({ file, path, isMultiple }: Pick<Upload, 'file' | 'path' | 'isMultiple'>): void {
-    const upload: Upload = { id: this.#options.newId(), file, path, isMultiple };
+    const upload: Upload = { id: newId(), file, path, isMultiple };
     const before = this.of(path);
     const replaced = before.filter(({ failure, file: { name } }) => failure && (!isMultiple || name === file.name));
     const earlier = before.map(({ id }) => this.#runs.get(id)?.ended);

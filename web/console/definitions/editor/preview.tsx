@@ -26,7 +26,6 @@ const uploads = new Uploads({
   onSent: nothing,
   onFailed: nothing,
   onChanged: nothing,
-  newId: () => '',
 });
 
 export function Preview({ definition: { dataSchema, uiSchema } }: { definition: Definition }) {
