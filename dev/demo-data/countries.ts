@@ -12,15 +12,13 @@ export const countriesName = 'countries';
  */
 const userAssigned = /^(?:AA|Q[M-Z]|X[A-Z]|ZZ)$/;
 
+const frenchNames: Record<string, string | string[] | undefined> = french.countries;
+
 /** Countries such as `{value: 'DE', label: 'Germany', labelFr: 'Allemagne'}`, sorted by English name. */
 export const countries = Object.entries<string | string[]>(english.countries)
   .filter(([code]) => !userAssigned.test(code))
-  .map(([value, name]) => ({ value, label: firstOf(name), labelFr: firstOf(frenchNames()[value] ?? name) }))
+  .map(([value, name]) => ({ value, label: firstOf(name), labelFr: firstOf(frenchNames[value] ?? name) }))
   .sort((a, b) => a.label.localeCompare(b.label, 'en'));
-
-function frenchNames(): Record<string, string | string[] | undefined> {
-  return french.countries;
-}
 
 /** Returns the official name, which the package lists before its variants. */
 function firstOf(name: string | string[]): string {

@@ -108,9 +108,10 @@ export function isInEffect({ resource, rejection }: Verdict): boolean {
   return !rejection || (rejection.reason === 'Invalid' && resource.status.syncedHash !== undefined);
 }
 
-function listed(items: readonly string[]): string {
-  const some = items.slice(0, mostListed).join(', ');
-  return items.length > mostListed ? `${some} and ${items.length - mostListed} more` : some;
+/** Formats a list of at most `most` items, such as `a, b and 3 more`. */
+export function listed(items: readonly string[], most = mostListed): string {
+  const some = items.slice(0, most).join(', ');
+  return items.length > most ? `${some} and ${items.length - most} more` : some;
 }
 
 /** Makes a tenant's name safe for a terminal, because the tenant's administrators choose the name. */

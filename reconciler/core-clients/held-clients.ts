@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
+import { listed } from './checks.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-calls.ts';
 import { cutToBytes, eventNoteLimit } from './status.ts';
@@ -30,9 +31,7 @@ export async function reportHeld(
   const ids = [...held].sort();
   const [first] = ids;
   if (first === undefined) return { events: 0 };
-  const listed = ids.slice(0, mostListed).join(', ');
-  const more = ids.length > mostListed ? ` and ${ids.length - mostListed} more` : '';
-  const note = `No resource describes these clients, but they are kept, because a run removes more than half of its clients only with --allow-prune: ${listed}${more}.`;
+  const note = `No resource describes these clients, but they are kept, because a run removes more than half of its clients only with --allow-prune: ${listed(ids, mostListed)}.`;
   const event = { type: 'Warning', reason: 'PruneHeld', note: cutToBytes(note, eventNoteLimit) } as const;
   await renewLease();
   try {

@@ -117,14 +117,9 @@ async function register(
     if (uri !== undefined) addresses.rebase(provider, uri);
     const isManaged = token !== undefined && uri !== undefined;
     const management = isManaged
-      ? { token, uri, kind: 'kept' as const }
-      : { token: '', uri: '', kind: 'unsupported' as const };
-    const client = {
-      ...{ oidcClientId: issued.client_id, clientSecret: issued.client_secret },
-      registrationAccessToken: management.token,
-      registrationClientUri: management.uri,
-      management: management.kind,
-    };
+      ? { registrationAccessToken: token, registrationClientUri: uri, management: 'kept' as const }
+      : { registrationAccessToken: '', registrationClientUri: '', management: 'unsupported' as const };
+    const client = { oidcClientId: issued.client_id, clientSecret: issued.client_secret, ...management };
     if (!isManaged)
       log.warn(
         { realm },
