@@ -10,13 +10,13 @@ export interface RunArguments {
   help: boolean;
 }
 
-export const help = `Makes one pass: sends warnings about unused drafts, locks and deletes them, purges outdated rows, and syncs core clients
-with their resources. Does nothing while another run is active.
+export const help = `Performs one run: sends warnings about unused drafts, locks and deletes them, purges outdated rows, and syncs core
+clients with their resources. Does nothing while another run is active.
 
 Usage: npm run reconcile -- [--dry-run] [--only expire|clients] [--allow-prune] [--accept-quarantine] [--help]
 
   --dry-run              log what would change, and change nothing
-  --only expire|clients  do only one of the two parts
+  --only expire|clients  perform only this step
   --allow-prune          allow the removal of more than half of the owned core clients in one run
   --accept-quarantine    exit with 0 instead of 3, for a Job, which treats every other code as a failure
   --help                 print this

@@ -10,7 +10,7 @@ const commands: Record<string, { main: string; does: string }> = {
     main: 'src/platform-server/main.ts',
     does: 'the platform’s services, for clusters that have none',
   },
-  reconcile: { main: 'reconciler/main.ts', does: 'one pass over drafts and core clients, then exit' },
+  reconcile: { main: 'reconciler/main.ts', does: 'one run: draft expiry and core client sync, then exit' },
   migrate: { main: 'src/image/migrate/main.ts', does: 'migrate forms|token-handler|platform-server, then exit' },
   config: { main: 'src/image/config/main.ts', does: 'check the configuration of processes, then exit' },
   quarantine: { main: 'src/image/quarantine/main.ts', does: 'list or release quarantined items, then exit' },

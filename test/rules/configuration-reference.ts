@@ -30,8 +30,7 @@ export const processes: ConfiguredProcess[] = [
   },
   {
     title: 'Reconciler',
-    about:
-      '`node reconciler/main.ts` makes one pass over drafts and core clients, then exits. `--help` lists its arguments.',
+    about: '`node reconciler/main.ts` performs one run, then exits. `--help` lists its arguments.',
     ...reconciler,
   },
 ];
