@@ -105,13 +105,13 @@ export interface Cache<V> {
   invalidate(key: string): void;
 }
 
-export function createCache<V>({ clock, times, maxEntries, budget, documents, ...names }: CacheOptions): Cache<V> {
+export function createCache<V>({ clock, times, maxEntries, budget, documents, ...reporting }: CacheOptions): Cache<V> {
   const now = () => clock().getTime();
   const { since, limitOf, isFresh, mayServe } = createAges(now, times);
   const entries = createEntries<V>({ maxEntries, documents, stale: times.stale, now, since });
-  const reads = names.metrics.cacheReads(names.service);
-  const misses = createCacheMisses<Entry<V>>({ ...names, reads, clock, budget, maxEntries, interval: times.miss });
-  const report = failureReporter(clock, names);
+  const reads = reporting.metrics.cacheReads(reporting.service);
+  const misses = createCacheMisses<Entry<V>>({ ...reporting, reads, clock, budget, maxEntries, interval: times.miss });
+  const report = failureReporter(clock, reporting);
   /** Keys whose first fetch is running and was charged. Reads that wait for the same fetch are not charged. */
   const charged = new Set<string>();
 
@@ -144,14 +144,14 @@ export function createCache<V>({ clock, times, maxEntries, budget, documents, ..
   async function readChosen(key: string, source: Source<V>, limit: number) {
     const known = entries.get(key, anyAge);
     if (known?.value !== undefined || charged.has(key)) return read(key, source, limit);
-    misses.charge(source.share ?? names.service);
+    misses.charge(source.share ?? reporting.service);
     charged.add(key);
     return read(key, source, limit).finally(() => charged.delete(key));
   }
 
   async function readAgain(key: string, source: Source<V>, known: Entry<V>) {
     if (known.failure && isFresh(known)) return known;
-    return misses.fetch(key, known, source.share ?? names.service, () => refresh(key, source));
+    return misses.fetch(key, known, source.share ?? reporting.service, () => refresh(key, source));
   }
 
   async function get(key: string, load: () => Promise<V>, options?: ReadOptions<V>, share?: string): Promise<V> {

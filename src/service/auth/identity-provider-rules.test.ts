@@ -202,7 +202,7 @@ describe('the watch', () => {
         up: () => void own.push('up'),
         down: (...report) => void own.push(report),
       },
-      certificates: { presented: (...each) => void presented.push(each), given: () => undefined },
+      certificates: { recordServer: (...each) => void presented.push(each), recordAuthorities: () => undefined },
       pace,
     });
     onTestFinished(stop);

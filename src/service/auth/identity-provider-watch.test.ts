@@ -143,8 +143,11 @@ it('asks for the discovery document of the realm core, and reads the certificate
   expect(paths[0]).toBe('/auth/realms/core/.well-known/openid-configuration');
   // A bundle may contain text that is not a certificate. The metric shows the certificate that expires first.
   const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
-  metrics.certificates.given('extra-ca', `# our authorities\n${rootCertificates[0]}\n${certificate}\n${broken}`);
-  metrics.certificates.given('redis-ca', 'no certificate');
+  metrics.certificates.recordAuthorities(
+    'extra-ca',
+    `# our authorities\n${rootCertificates[0]}\n${certificate}\n${broken}`,
+  );
+  metrics.certificates.recordAuthorities('redis-ca', 'no certificate');
   const text = await metrics.registry.metrics();
   const daysOf = (name: string) => {
     const seconds = Number(new RegExp(`certificate="${name}"\\} (\\d+)`).exec(text)?.[1]);

@@ -58,7 +58,7 @@ export function watchIdentityProvider(options: IdentityProviderWatchOptions): ()
   async function look(): Promise<void> {
     try {
       const { status, certificate } = await request(url, pace.timeout, signal);
-      certificates.presented('identity-provider', certificate);
+      certificates.recordServer('identity-provider', certificate);
       if (status !== 200) throw new UnexpectedStatus(status);
       failures = 0;
       if (await isRefused(account)) state.down('refused', {});

@@ -20,7 +20,7 @@ async function daysShown(days: number[], passed: number): Promise<number> {
   const bundle = days.map((one) => createCertificate(folder, { days: one }).certificate).join('\n');
   const registry = new prom.Registry();
   let now = today;
-  createCertificateMetrics({ registry, clock: () => new Date(now) }).given('extra-ca', bundle);
+  createCertificateMetrics({ registry, clock: () => new Date(now) }).recordAuthorities('extra-ca', bundle);
   now += passed * day;
   const seconds = Number(/certificate="extra-ca"\} (\d+)/.exec(await registry.metrics())?.[1]);
   return Math.round((seconds * 1_000 - today) / day);

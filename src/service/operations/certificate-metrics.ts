@@ -1,4 +1,4 @@
-// Exports the expiry of certificates: of authorities that the process was given in files and settings, and of servers.
+// Exports the expiry of certificates: of authorities that the process trusts because of its settings, and of servers.
 import { X509Certificate } from 'node:crypto';
 import prom from 'prom-client';
 import { type Clock, systemClock } from '../clock.ts';
@@ -19,12 +19,12 @@ export type CertificateName = (typeof certificateNames)[number];
 
 export interface Certificates {
   /** Records the certificate that a server has presented. `valid_to` is a text such as `Jan 1 00:00:00 2030 GMT`. */
-  presented(name: CertificateName, certificate: { valid_to?: string } | undefined): void;
+  recordServer(name: CertificateName, certificate: { valid_to?: string } | undefined): void;
   /**
    * Records the expiry of one certificate in a PEM text: of those that have not expired, the one that expires first. If
    * all have expired, the one that expired last. Ignores a text without a certificate.
    */
-  given(name: CertificateName, pem: string): void;
+  recordAuthorities(name: CertificateName, pem: string): void;
 }
 
 export interface CertificateMetricsOptions {
@@ -48,8 +48,8 @@ export function createCertificateMetrics({ registry, clock = systemClock }: Cert
     if (Number.isFinite(milliseconds)) gauge.set({ certificate }, milliseconds / 1_000);
   };
   return {
-    presented: (name, certificate) => note(name, Date.parse(certificate?.valid_to ?? '')),
-    given: (name, pem) => void bundles.set(name, expiriesIn(pem)),
+    recordServer: (name, certificate) => note(name, Date.parse(certificate?.valid_to ?? '')),
+    recordAuthorities: (name, pem) => void bundles.set(name, expiriesIn(pem)),
   };
 }
 

@@ -10,15 +10,15 @@ import {
 import { type WatchedAccount, watchIdentityProvider } from '../auth/identity-provider-watch.ts';
 import { type PoolWatchOptions, watchPool } from '../postgres/pool-watch.ts';
 import { createDependencyState } from './dependency-state.ts';
-import { type GivenCertificates, noteGivenCertificates } from './given-certificates.ts';
 import type { Conditions } from './readiness.ts';
+import { recordTrustedCertificates, type TrustedCertificates } from './trusted-certificates.ts';
 
 export type PoolWatchPace = Partial<Pick<PoolWatchOptions, 'interval' | 'patience'>>;
 
 export interface ProcessReadinessOptions extends Omit<IdentityProviderOptions, 'config' | 'account'> {
   /** The service's own account; undefined if the process has none. */
   account?: WatchedAccount | undefined;
-  config: IdentityProviderConfig & GivenCertificates;
+  config: IdentityProviderConfig & TrustedCertificates;
   env: NodeJS.ProcessEnv;
   /** The database pool that requests use. */
   pool: pg.Pool;
@@ -35,7 +35,7 @@ export function watchReadiness({ pool, watch, env, ...options }: ProcessReadines
   const identityProvider = checkIdentityProvider(options);
   const showUp = (isUp: boolean) => options.metrics.dependencyUp.set({ dependency: 'postgres' }, Number(isUp));
   const stopWatch = watchIdentityProviderState(options);
-  void noteGivenCertificates(options.metrics.certificates, options.config, env.NODE_EXTRA_CA_CERTS);
+  void recordTrustedCertificates(options.metrics.certificates, options.config, env.NODE_EXTRA_CA_CERTS);
   const requests = watchPool({ pool, url: options.config.DATABASE_URL, onChecked: showUp, ...watch });
   return {
     conditions: {

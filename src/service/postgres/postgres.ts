@@ -37,7 +37,7 @@ export function createPool(options: {
 }): pg.Pool {
   let hasWarned = false;
   const noteCertificate = (stream: TLSSocket) => {
-    options.metrics.certificates.presented('postgres', stream.getPeerCertificate());
+    options.metrics.certificates.recordServer('postgres', stream.getPeerCertificate());
     if (stream.authorized || hasWarned) return;
     hasWarned = true;
     const facts = { dependency: 'postgres', reason: String(stream.authorizationError) };

@@ -73,7 +73,7 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   };
   const state = createDependencyState({ dependency: 'redis', name: 'Redis', log, metrics });
   const recorders = { dependencyFailures: metrics.dependencyFailures, ...createRedisMetrics(metrics) };
-  const onCertificate = (certificate: PeerCertificate) => metrics.certificates.presented('redis', certificate);
+  const onCertificate = (certificate: PeerCertificate) => metrics.certificates.recordServer('redis', certificate);
   const main = createRawClient(settings, onCertificate);
   const isUp = () => watch.isUp;
   const tracking = createTracking({ settings, onCertificate, main, log, recorders, isRedisUp: isUp, tell });

@@ -54,7 +54,7 @@ export function createValidator(given: unknown, urnPrefix?: string): Validator {
   };
 }
 
-const compiled = new WeakMap<object, Validator>();
+const validators = new WeakMap<object, Validator>();
 
 /** Checks a value against the condition schema of a rule in the UI schema. The value may be missing. */
 export function matches(schema: unknown, value: unknown): boolean {
@@ -62,8 +62,8 @@ export function matches(schema: unknown, value: unknown): boolean {
   // The validator cannot check a missing value, so it checks null instead. A schema that mentions null might accept
   // null, so a missing value never matches such a schema.
   if (value === undefined && JSON.stringify(schema).includes('null')) return false;
-  const validator = compiled.get(schema) ?? createValidator(schema);
-  compiled.set(schema, validator);
+  const validator = validators.get(schema) ?? createValidator(schema);
+  validators.set(schema, validator);
   return validator(value ?? null).length === 0;
 }
 
