@@ -253,6 +253,17 @@ describe('CSV', () => {
     expect([status, text.slice(0, 500)]).toEqual([400, expect.stringContaining('has more than 200000 JSON values')]);
   });
 
+  it('that would make the body of the write too large is 413 already with dryRun=true', async () => {
+    const path = `/${await register([])}/entries`;
+    const larger = await backend.start({ bodyLimit: 4 * 1_048_576 });
+    const table = { body: `value\n${'x'.repeat(1_048_570)}\n`, headers: { 'content-type': 'text/csv' } };
+    const responses = [
+      await larger.request('POST', `${path}?dryRun=true`, table),
+      await larger.request('POST', path, table),
+    ];
+    expect(responses.map(({ status }) => status)).toEqual([413, 413]);
+  });
+
   it.each([
     ['another content type', 'application/json', '[]', 415],
     ['another charset', 'text/csv; charset=utf-16', 'value\n', 415],

@@ -2,11 +2,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { invalidRequest, jsonPointer, Problem } from '../../service/http/problem.ts';
 import { type Call, lockWith, notFound, publish, requireFit } from './changes.ts';
-import { entryProblems, type Revision, registerOf } from './register.ts';
+import { entriesOf, entryProblems, type Parts, type Revision, registerOf } from './register.ts';
 import type { HoldRegister } from './register-lock.ts';
 import type { RegisterStore } from './store.ts';
 
 export type EntryEdits = ReturnType<typeof createEntryEdits>;
+
+/** Returns the new entries, and further results. */
+type Edit<T extends { entries: readonly unknown[] }> = (entries: readonly unknown[]) => T;
 
 export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: HoldRegister }) {
   const withLock = lockWith(hold);
@@ -16,22 +19,18 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
      * are equal. Throws the errors of `work`, and Problem `not-found`. Throws `invalid-request` if the new entries
      * break a rule or are too many or too large, and `body-too-large` if only the body of the write would be too large.
      */
-    edit: <T extends { entries: readonly unknown[] }>(
-      name: string,
-      call: Call,
-      work: (entries: readonly unknown[]) => T,
-    ): Promise<T> =>
+    edit: <T extends { entries: readonly unknown[] }>(name: string, call: Call, work: Edit<T>): Promise<T> =>
       withLock(name, call, async (_lock, step) => {
         const parts = await store.read(name, step());
-        const register = registerOf(name, parts);
-        if (!register) throw notFound();
-        const result = work(register.entries);
-        requireValid(result.entries);
-        requireFit(result.entries);
-        if (!isDeepStrictEqual(result.entries, register.entries))
+        const result = edited(name, parts, work);
+        if (!isDeepStrictEqual(result.entries, entriesOf(parts)))
           await publish(store, name, result.entries, parts, step);
         return result;
       }),
+
+    /** Returns what `edit` would return, or throws what it would throw, but writes nothing. */
+    preview: async <T extends { entries: readonly unknown[] }>(name: string, call: Call, work: Edit<T>): Promise<T> =>
+      edited(name, await store.read(name, call), work),
 
     /** Copies the latest revision. Later changes go to the copy, so the original stays as it is. */
     keep: (name: string, call: Call): Promise<Revision> =>
@@ -51,11 +50,21 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
   };
 }
 
+/** Returns the result of `work`. Throws the problems that the description of `edit` names. */
+function edited<T extends { entries: readonly unknown[] }>(name: string, parts: Parts, work: Edit<T>): T {
+  const register = registerOf(name, parts);
+  if (!register) throw notFound();
+  const result = work(register.entries);
+  requireValid(result.entries);
+  requireFit(result.entries);
+  return result;
+}
+
 /**
  * Throws Problem `invalid-request` if an entry breaks a rule. A request contains only some of the entries, so the
  * caller does not know an entry's index in the register. The pointers therefore omit the index.
  */
-export function requireValid(entries: readonly unknown[]): void {
+function requireValid(entries: readonly unknown[]): void {
   const problems = entryProblems(entries).map(({ path: [, ...path], detail }) => ({
     pointer: jsonPointer(path),
     detail,

@@ -1,12 +1,9 @@
 // Routes that change single entries of a register by their key, and import a CSV table.
 import type { Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
-import { notFound } from './changes.ts';
 import { readTable } from './csv.ts';
 import { compareEntries, putEntry, removeEntry } from './entry-changes.ts';
-import { requireValid } from './entry-edits.ts';
 import { importTable } from './import.ts';
-import { registerOf } from './register.ts';
 import type { RegisterRoutesOptions } from './register-routes-options.ts';
 import {
   busy,
@@ -117,7 +114,7 @@ function deleteRoutes({ bearer, mayManage, tenant, edits }: RegisterRoutesOption
   return atBothAddresses(shared, remove);
 }
 
-function importRoute({ bearer, mayManage, tenant, edits, store }: RegisterRoutesOptions): Route {
+function importRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions): Route {
   return route({
     method: 'post',
     path: inQuery,
@@ -150,15 +147,7 @@ function importRoute({ bearer, mayManage, tenant, edits, store }: RegisterRoutes
         const entries = importTable(table, before, { keyField, mode });
         return { entries, comparison: compareEntries(before, entries, keyField) };
       };
-      const context = callContextOf(response);
-      const preview = async () => {
-        const register = registerOf(name, await store.read(name, context));
-        if (!register) throw notFound();
-        const previewed = edit(register.entries);
-        requireValid(previewed.entries);
-        return previewed;
-      };
-      const { comparison } = dryRun ? await preview() : await edits.edit(name, context, edit);
+      const { comparison } = await (dryRun ? edits.preview : edits.edit)(name, callContextOf(response), edit);
       response.json({ dryRun, ...comparison });
     },
   });
