@@ -43,29 +43,15 @@ export function createJobConnections(pool: pg.Pool): JobConnections {
   };
 }
 
-type Statement = [text: string, values?: unknown[]];
-type ResultCallback = (error: Error | undefined, result?: pg.QueryResult) => void;
-
 function patient(client: pg.PoolClient, isClosed: () => boolean): pg.PoolClient {
   let isHeld = true;
-  const run: (...statement: Statement) => Promise<pg.QueryResult> = client.query.bind(client);
+  const run: (...statement: unknown[]) => Promise<pg.QueryResult> = client.query.bind(client);
   return override(client, {
-    query(...given: [...unknown[], ResultCallback] | unknown[]) {
-      const callback = given.at(-1);
-      // `pool.query` passes a callback. All other callers expect a promise.
-      const statement = (typeof callback === 'function' ? given.slice(0, -1) : given) as unknown as Statement;
-      const result = new Promise<pg.QueryResult>((resolve, reject) => {
-        run(...statement).then(resolve, (error: unknown) => {
-          if (!isClosed()) reject(new RetryableError(error));
-        });
-      });
-      if (typeof callback !== 'function') return result;
-      result.then(
-        (rows) => callback(undefined, rows),
-        (error: Error) => callback(error),
-      );
-      return undefined;
-    },
+    query: (...statement: unknown[]) =>
+      run(...statement).catch((error: unknown) => {
+        if (isClosed()) return new Promise(() => undefined);
+        throw new RetryableError(error);
+      }),
     // The library may release its listening client twice, but the pool throws at the second release.
     release(broken?: Error | boolean) {
       if (isHeld) client.release(broken);

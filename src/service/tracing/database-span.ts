@@ -25,16 +25,15 @@ function statementSpan(text: string): SpanOptions {
 }
 
 /**
- * Adds a span to each statement that goes through `pool.query` and returns a promise. The span includes the wait for a
- * connection. Does nothing if no collector is configured.
+ * Adds a span to each statement that is passed to `pool.query` as a text, without a callback. The span includes the wait
+ * for a connection. Does nothing if no collector is configured.
  */
 export function tracePool(pool: pg.Pool): void {
   if (!isTracing()) return;
   const query = pool.query.bind(pool) as (...given: unknown[]) => Promise<unknown>;
   const tracedQuery = (...given: unknown[]) => {
     const [text] = given;
-    if (typeof text !== 'string' || typeof given.at(-1) === 'function') return query(...given);
-    return traced(statementSpan(text), () => query(...given));
+    return typeof text === 'string' ? traced(statementSpan(text), () => query(...given)) : query(...given);
   };
   Object.assign(pool, { query: tracedQuery });
 }
