@@ -143,7 +143,6 @@ function createJobs(base: Base): PlatformJobs {
   const options = {
     ...{ pool, clock, log, metrics, mailer, typesOf, senderOf },
     render: base.behaviour.render(base.tenantCode.render),
-    eventsIn: createEventStore,
     subscriberUrn: urns.subscriber,
     async tenantShown(id: string) {
       const [tenant] = await tenantStore.find({ id });

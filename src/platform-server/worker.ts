@@ -17,9 +17,10 @@ import type { Logger } from '../service/operations/log.ts';
 import { withTransaction } from '../service/postgres/postgres.ts';
 import { longestStop, within } from '../service/time-limit.ts';
 import { createJobConnections } from './job-connections.ts';
+import { deliveryJobKey } from './notifications/deliveries-store.ts';
 
 export interface WorkerOptions {
-  /** A pool that only jobs use, with at least `concurrency` + 3 connections. */
+  /** A pool that only jobs use, with as many connections as `jobConnections` says. */
   pool: pg.Pool;
   tasks: TaskList;
   log: Logger;
@@ -189,7 +190,7 @@ async function hastenRetries(pool: pg.Pool): Promise<void> {
     `SELECT graphile_worker.reschedule_jobs(array_agg(j.id), run_at => now() + interval '5 minutes', attempts => 7)
      FROM graphile_worker.jobs j WHERE j.run_at > now() + interval '5 minutes' AND j.locked_at IS NULL AND j.attempts > 0
        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.refused
-         AND j.key = concat_ws(':', 'deliver', d.event, d.type_id, d.subscriber_id))
+         AND j.key = ${deliveryJobKey})
      HAVING count(*) > 0`,
   );
 }

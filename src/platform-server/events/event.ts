@@ -1,5 +1,6 @@
 // Defines events, and finds the payload schema of an event in the event definitions.
 import { jsonPointer } from '../../service/http/problem.ts';
+import { isObject } from '../../service/json-value.ts';
 import type { CodePiece } from '../written-code.ts';
 
 export interface NewEvent {
@@ -83,20 +84,12 @@ export function payloadSchemaPath(namespace: string, name: string): [string, ...
 
 /** Returns the payload schemas in platform:event-service. */
 export function* schemasOfEvents(document: unknown): Generator<CodePiece> {
-  for (const [namespace, entry] of members(document))
-    for (const [name, definition] of members(member(entry, 'definitions'))) {
-      const schema = member(definition, 'payloadSchema');
+  for (const [namespace, entry] of membersOf(document))
+    for (const [name, definition] of membersOf(isObject(entry) ? entry.definitions : undefined)) {
+      const schema = isObject(definition) ? definition.payloadSchema : undefined;
       const pointer = jsonPointer([namespace, 'definitions', name, 'payloadSchema']);
       if (schema !== undefined) yield { kind: 'schema', pointer, source: JSON.stringify(schema) };
     }
 }
 
-function members(value: unknown): [string, unknown][] {
-  return typeof value === 'object' && value !== null ? Object.entries(value) : [];
-}
-
-function member(value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, key)
-    ? (value as Record<string, unknown>)[key]
-    : undefined;
-}
+const membersOf = (value: unknown) => Object.entries(isObject(value) ? value : {});

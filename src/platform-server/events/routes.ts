@@ -6,6 +6,7 @@ import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, queryOf } from '../../service/http/request-context.ts';
 import { noteAudit } from '../../service/operations/request-audit.ts';
+import type { TenantCode } from '../tenant-code.ts';
 import { tenantKey } from '../tenant-key.ts';
 import type { NewEvent } from './event.ts';
 import { eventBody, eventQuery } from './schema.ts';
@@ -17,12 +18,7 @@ export interface EventRouteOptions {
   accept(event: NewEvent): Promise<void>;
   /** Returns the JSON text of an event's payload schema. Undefined if the event has no definition. */
   payloadSchema(tenant: string, event: { namespace: string; name: string }): Promise<string | undefined>;
-  /** Checks a payload against the JSON text of a JSON Schema. */
-  validate(
-    tenant: string,
-    schema: string,
-    value: unknown,
-  ): Promise<{ valid: true } | { valid: false; pointer: string; detail: string }>;
+  validate: TenantCode['validate'];
 }
 
 export function eventRoutes(options: EventRouteOptions): Route[] {

@@ -11,6 +11,7 @@ import {
   type StoredEvent,
   type UnroutedEvent,
 } from './event.ts';
+import { isUnrouted } from './unrouted-sql.ts';
 
 const headColumns = 'sequence, tenant, namespace, name, correlation_id AS "correlationId"';
 const columns = `${headColumns}, id, occurred, context::text AS context, payload::text AS payload`;
@@ -25,10 +26,6 @@ const large = 65_536;
 const reserve = 10_000;
 /** `full`: the tenant has too many waiting events and notices. */
 export type Acceptance = 'stored' | 'repeated' | 'full';
-
-/** SQL condition: the event is neither routed nor in quarantine. */
-const isUnrouted = `routed IS NULL AND NOT EXISTS (
-  SELECT FROM quarantine q WHERE q.kind = 'event' AND q.item = sequence::text AND NOT q.released)`;
 
 /** The priority of a routing job: one of 101 levels, because the library stores a priority in 16 bits. */
 const priority = 'priority => (least(n, 1000) / 10)::integer';
@@ -118,7 +115,7 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
     /** Returns the number of events that are neither routed nor in quarantine, and the time of the oldest one. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
-        `SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events WHERE ${isUnrouted}`,
+        `SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events WHERE ${isUnrouted('events')}`,
       );
       return rows[0] ?? { count: 0, oldest: null };
     },
@@ -132,7 +129,7 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
  */
 const acceptSql = `
 WITH waiting AS MATERIALIZED (
-  SELECT (SELECT count(*) FROM (SELECT FROM events WHERE tenant = $1 AND ${isUnrouted} LIMIT $11) AS own) AS n,
+  SELECT (SELECT count(*) FROM (SELECT FROM events WHERE tenant = $1 AND ${isUnrouted('events')} LIMIT $11) AS own) AS n,
     (SELECT count(*) FILTER (WHERE NOT quarantined)
      FROM (SELECT quarantined FROM deliveries WHERE tenant = $1 LIMIT $11 + 5000) AS own) AS notices),
 key AS (

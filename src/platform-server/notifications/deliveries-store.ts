@@ -3,6 +3,8 @@
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { deleteOldRows } from '../batches.ts';
+import type { EventHead } from '../events/event.ts';
+import { isUnrouted } from '../events/unrouted-sql.ts';
 import { jobSql } from '../job-payload.ts';
 
 export interface Delivery {
@@ -12,11 +14,7 @@ export interface Delivery {
   subscriberId: string;
 }
 
-export interface RoutedEvent {
-  sequence: string;
-  tenant: string;
-  correlationId: string | null;
-}
+export type RoutedEvent = Pick<EventHead, 'sequence' | 'tenant' | 'correlationId'>;
 
 /** The subscribers of a type to which one call routes an event. */
 export interface RoutingPage {
@@ -35,10 +33,6 @@ export type DeliveryState = 'gone' | 'early' | 'due';
 
 /** Maximum number of a tenant's notices up to which its events are routed at once. */
 const mostDeliveries = 10_000;
-
-/** SQL condition: the event `earlier` is neither routed nor in quarantine. */
-const isUnrouted = `earlier.routed IS NULL AND NOT EXISTS (
-  SELECT FROM quarantine q WHERE q.kind = 'event' AND q.item = earlier.sequence::text AND NOT q.released)`;
 
 const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';
 /** SQL that builds the key of a delivery's job from the columns of `deliveries`. */
@@ -139,7 +133,7 @@ function createReads(database: Queryable) {
              FROM (SELECT quarantined FROM deliveries WHERE tenant = $2 LIMIT $3 + 5000) AS own) < $3
            OR NOT EXISTS (SELECT FROM deliveries WHERE tenant = $2 AND event <= $1 AND NOT quarantined)
              AND NOT EXISTS (SELECT FROM events earlier
-               WHERE earlier.tenant = $2 AND earlier.sequence < $1 AND ${isUnrouted})`,
+               WHERE earlier.tenant = $2 AND earlier.sequence < $1 AND ${isUnrouted('earlier')})`,
         [sequence, tenant, mostDeliveries],
       );
       return rowCount === 1;
@@ -156,7 +150,7 @@ function createReads(database: Queryable) {
         `SELECT EXISTS (SELECT FROM deliveries earlier WHERE earlier.subscriber_id = own.subscriber_id
              AND earlier.correlation_id = own.correlation_id AND earlier.event < own.event AND NOT earlier.quarantined)
            OR EXISTS (SELECT FROM events earlier WHERE earlier.tenant = own.tenant
-             AND earlier.correlation_id = own.correlation_id AND earlier.sequence < own.event AND ${isUnrouted}) AS early
+             AND earlier.correlation_id = own.correlation_id AND earlier.sequence < own.event AND ${isUnrouted('earlier')}) AS early
          FROM deliveries own WHERE ${key}`,
         values(delivery),
       );

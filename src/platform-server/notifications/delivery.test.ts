@@ -97,7 +97,7 @@ describe('routing', () => {
       VALUES (gen_random_uuid(), 'none', 'form-service', 'unheard', now(), '{}', '{}', now())`);
     const { rows } = await database.query<{ sequence: string }>(`SELECT sequence FROM events WHERE name = 'unheard'`);
     const jobs = createDeliveryJobs({
-      ...{ pool, clock: systemClock, metrics: createMetrics('test'), eventsIn: createEventStore },
+      ...{ pool, clock: systemClock, metrics: createMetrics('test') },
       typesOf: async () => new Map((await pool.query<[string, NotificationType]>('SELECT WHERE false')).rows),
     } as unknown as DeliveryOptions);
     await jobs.routeEvent(rows[0]?.sequence ?? '');

@@ -8,43 +8,17 @@ import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
+import { withTransaction } from '../../service/postgres/postgres.ts';
+import type { StoredEvent } from '../events/event.ts';
+import { createEventStore } from '../events/store.ts';
 import { MailError, type Mailer } from '../mail.ts';
-import { createDeliveryStore, type Delivery, type RoutedEvent } from './deliveries-store.ts';
+import { createDeliveryStore, type Delivery } from './deliveries-store.ts';
 import { createNoticeMetrics } from './notice-metrics.ts';
 import { type NotificationType, type Template, templatesOf, typesOfEvent } from './notification-type.ts';
 import { RenderFailure } from './render-failure.ts';
 import { createSubscriberStore } from './subscribers-store.ts';
 import type { Channel } from './subscription.ts';
 import type { Notice, StoredNoticeData } from './template.ts';
-
-export interface EventHead extends RoutedEvent {
-  namespace: string;
-  name: string;
-}
-
-/** `context` and `payload` are JSON texts. */
-export interface NoticeEvent extends EventHead {
-  id: string;
-  occurred: Date;
-  context: string;
-  payload: string;
-}
-
-export interface UnroutedEvent extends EventHead {
-  /** The subscriber up to which the event is routed. Null if it is not routed to any page of subscribers. */
-  routedTo: { typeId: string; subscriberId: string } | null;
-}
-
-/** The methods of the event store that the jobs use. */
-export interface NoticeEvents {
-  findHead(sequence: string): Promise<EventHead | undefined>;
-  find(sequence: string): Promise<NoticeEvent | undefined>;
-  lockUnrouted(sequence: string): Promise<UnroutedEvent | undefined>;
-  saveRoutedTo(sequence: string, position: { typeId: string; subscriberId: string }): Promise<void>;
-  markRouted(sequence: string, now: Date): Promise<void>;
-  remove(sequence: string): Promise<void>;
-}
 
 export interface DeliveryOptions {
   pool: pg.Pool;
@@ -57,7 +31,6 @@ export interface DeliveryOptions {
    * is the owner of the event.
    */
   render(tenant: string, template: Template, data: StoredNoticeData): Promise<Notice>;
-  eventsIn(database: Queryable): NoticeEvents;
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
   /** Returns the sender of the tenant's mail. Undefined means the operator's sender. */
   senderOf(tenant: string): Promise<string | undefined>;
@@ -85,7 +58,7 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
 
   return {
     async routeEvent(sequence) {
-      const found = await options.eventsIn(pool).findHead(sequence);
+      const found = await createEventStore(pool).findHead(sequence);
       if (!found) return true;
       // Reads the types before the transaction: a job that holds a connection must not wait for a second one.
       const types = typesOfEvent(await options.typesOf(found.tenant), found.namespace, found.name);
@@ -118,7 +91,7 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
 async function routePage(options: DeliveryOptions, sequence: string, typeIds: readonly string[]): Promise<boolean> {
   const { pool, clock, routingPage: size = defaultRoutingPage } = options;
   return withTransaction(pool, async (transaction) => {
-    const events = options.eventsIn(transaction);
+    const events = createEventStore(transaction);
     const event = await events.lockUnrouted(sequence);
     if (!event) return true;
     const deliveries = createDeliveryStore(transaction);
@@ -138,7 +111,7 @@ async function routePage(options: DeliveryOptions, sequence: string, typeIds: re
 }
 
 interface Target {
-  event: NoticeEvent;
+  event: StoredEvent;
   template: Template;
   address: string;
   subscriber: { id: string; addressAs: string };
@@ -149,7 +122,7 @@ interface Target {
  * missing, or if the subscriber has no usable channel.
  */
 async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<Target | undefined> {
-  const event = await options.eventsIn(options.pool).find(delivery.event);
+  const event = await createEventStore(options.pool).find(delivery.event);
   if (!event) return undefined;
   const type = (await options.typesOf(event.tenant)).get(delivery.typeId);
   const templates = type && templatesOf(type, event.namespace, event.name);

@@ -34,7 +34,7 @@ const typeOf = (id: string) =>
 /** Routes the event, with pages of three subscribers. */
 function route(event: string): Promise<boolean> {
   const jobs = createDeliveryJobs({
-    ...{ pool, clock: systemClock, metrics: createMetrics('test'), eventsIn: createEventStore, routingPage: 3 },
+    ...{ pool, clock: systemClock, metrics: createMetrics('test'), routingPage: 3 },
     typesOf: async () => new Map(['u', 'v'].map((id) => [id, typeOf(id)])),
   } as unknown as DeliveryOptions);
   return jobs.routeEvent(event);

@@ -7,6 +7,8 @@ import { tenantOf } from '../../service/http/request-context.ts';
 import type { LocalRateLimiter } from '../../service/limits/rate-limit.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Urns } from '../../service/urn.ts';
+import type { CodePlace } from '../codes/code.ts';
+import type { Codes, IssuedCode } from '../codes/codes.ts';
 import { type Mail, MailError } from '../mail.ts';
 import { tenantKey } from '../tenant-key.ts';
 import { type CodeLanguage, codeLanguages, codeMail } from './code-mail.ts';
@@ -23,23 +25,13 @@ import type { SubscriberStore } from './subscribers-store.ts';
 import type { Subscribing } from './subscribing.ts';
 import { type Subscriber, showSubscriber } from './subscription.ts';
 
-/** An address of a subscriber, and its channel. */
-interface CodeAddress {
-  subscriberId: string;
-  channel: string;
-  address: string;
-}
-
 export interface SubscriberRouteOptions {
   bearer: Guard;
   tenant: Guard;
   urns: Urns;
   subscribers: SubscriberStore;
   subscribing: Subscribing;
-  codes: {
-    issue(tenant: string, to: CodeAddress): Promise<{ code: string; withdraw(): Promise<void> }>;
-    check(tenant: string, at: CodeAddress, code: string, idempotencyKey?: string): Promise<boolean | undefined>;
-  };
+  codes: Codes;
   log: Logger;
   /** Limits the codes of an address. */
   codeLimit: LocalRateLimiter;
@@ -155,7 +147,7 @@ interface CodeText {
 async function sendCode(
   { codes, codeLimit, sendMail, senderOf, log }: SubscriberRouteOptions,
   of: Tenant,
-  { name, reason, language, ...to }: CodeAddress & CodeText,
+  { name, reason, language, ...to }: CodePlace & CodeText,
 ): Promise<void> {
   const key = tenantKey(of.id);
   const counted = `${key}:${to.address}`;
@@ -164,7 +156,7 @@ async function sendCode(
     throw new Problem('too-many-requests', `${codeLimit.most} codes were sent to this address in the last hour.`, {
       headers: { 'Retry-After': String(reset) },
     });
-  let issued: Awaited<ReturnType<typeof codes.issue>> | undefined;
+  let issued: IssuedCode | undefined;
   try {
     issued = await codes.issue(key, to);
     const mail = codeMail({ to: { name, address: to.address }, code: issued.code, reason, language });

@@ -2,6 +2,8 @@
 // an address of the subscriber.
 import { randomBytes } from 'node:crypto';
 import type { Queryable } from '../../service/postgres/postgres.ts';
+import { isUnrouted } from '../events/unrouted-sql.ts';
+import { deliveryJobKey } from './deliveries-store.ts';
 import type { Channel, Subscriber } from './subscription.ts';
 
 export type SubscriberStore = ReturnType<typeof createSubscriberStore>;
@@ -91,10 +93,8 @@ export function createSubscriberStore(database: Queryable) {
         `SELECT (
            SELECT count(*) FROM deliveries WHERE subscriber_id = $2 AND NOT quarantined
          )::int + (
-           SELECT count(*) FROM events e WHERE e.routed IS NULL AND e.tenant = $1
+           SELECT count(*) FROM events e WHERE e.tenant = $1 AND ${isUnrouted('e')}
              AND e.correlation_id IN (SELECT correlation_id FROM subscription_criteria WHERE subscriber_id = $2)
-             AND NOT EXISTS (
-               SELECT FROM quarantine q WHERE q.kind = 'event' AND q.item = e.sequence::text AND NOT q.released)
          )::int AS count`,
         [tenant, id],
       );
@@ -108,7 +108,7 @@ export function createSubscriberStore(database: Queryable) {
     async remove(tenant: string, id: string): Promise<boolean> {
       await database.query(
         `SELECT graphile_worker.remove_job(key) FROM (
-           SELECT concat_ws(':', 'deliver', d.event, d.type_id, d.subscriber_id) AS key
+           SELECT ${deliveryJobKey} AS key
            FROM deliveries d JOIN subscribers s ON s.id = d.subscriber_id WHERE s.id = $2 AND s.tenant = $1
            LIMIT 1000) AS pending`,
         [tenant, id],

@@ -1,6 +1,7 @@
 // Handles events one at a time, as the reference implementation does. For a tenant without `fromEmail`, each event
 // takes about eleven seconds.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createEventStore } from '../events/store.ts';
 import type { DeliveryJobs, DeliveryOptions } from '../notifications/delivery.ts';
 
 /**
@@ -11,7 +12,7 @@ export function createOneByOneJobs(options: DeliveryOptions, jobs: DeliveryJobs,
   return {
     ...jobs,
     async routeEvent(sequence) {
-      const event = await options.eventsIn(options.pool).findHead(sequence);
+      const event = await createEventStore(options.pool).findHead(sequence);
       if (event && (await options.senderOf(event.tenant)) === undefined)
         await sleep(eventTime, undefined, { ref: false });
       return jobs.routeEvent(sequence);
