@@ -96,6 +96,17 @@ it.each([
   }
 });
 
+it.each(['empty', 'empty/none/revisions'])(
+  'criteria that filter nothing do not make the list %s wait',
+  async (path) => {
+    const unlock = await lockRevisions();
+    const lists = Array.from({ length: 8 }, (_, nth) => get(`${path}?${search(nth % 2 ? {} : { useOr: true })}`));
+    await expect.poll(lockWaits).toBe(2);
+    await unlock();
+    for (const answered of await Promise.all(lists)) expect(answered.status).toBe(200);
+  },
+);
+
 it('a tenant whose changes wait for a lock leaves connections to another tenant', async () => {
   await database.query("INSERT INTO configurations VALUES ($1, 'locked', 'x')", [key()]);
   const unlock = await lockRevisions();

@@ -2,6 +2,8 @@
 // the configuration.
 import { createSearchQueue } from '../../service/limits/search-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import type { Criteria } from './configuration.ts';
+import { criteriaSql } from './criteria-sql.ts';
 import type { ConfigurationStore } from './store.ts';
 
 /** Returns the store with a fair queue before these lists. */
@@ -13,11 +15,14 @@ export function limitSearches(store: ConfigurationStore, metrics: Pick<Metrics, 
     ...store,
     list(scope, namespace, options) {
       const list = () => store.list(scope, namespace, options);
-      return options.criteria ? inTurn(scope, list) : list();
+      return filters(options.criteria) ? inTurn(scope, list) : list();
     },
     revisions(key, options) {
       const list = () => store.revisions(key, options);
-      return options.criteria ? inTurn(key.scope, list) : list();
+      return filters(options.criteria) ? inTurn(key.scope, list) : list();
     },
   };
 }
+
+/** False for criteria such as `{}`: their list costs no more than one without criteria. */
+const filters = (criteria: Criteria | undefined) => criteriaSql(criteria, [], 'name', 'revision') !== '';
