@@ -2,6 +2,7 @@
 // days ahead, it would lock all drafts and delete all locked forms; on one whose clock is behind, it would record times
 // with which the next run deletes forms too early.
 import type { Clock } from '../src/service/clock.ts';
+import { clockOffset } from '../src/service/postgres/clock-offset.ts';
 import type { Queryable } from '../src/service/postgres/postgres.ts';
 
 export interface ClockCheck {
@@ -23,11 +24,6 @@ export class WrongClockError extends Error {
 
 /** Rejects with WrongClockError if the clocks differ too much. */
 export async function checkClock(db: Queryable, { clock, clockTolerance = 60_000 }: ClockCheck): Promise<void> {
-  const before = clock().getTime();
-  const { rows } = await db.query<{ now: Date }>('SELECT clock_timestamp() AS now');
-  const after = clock().getTime();
-  const now = rows[0]?.now.getTime() ?? Number.NaN;
-  // Between `before` and `after`, the process may have been suspended.
-  const ahead = now < before ? before - now : Math.min(after - now, 0);
+  const ahead = await clockOffset(db, clock);
   if (!(Math.abs(ahead) <= clockTolerance)) throw new WrongClockError(ahead);
 }

@@ -18,6 +18,7 @@ import { createKeyRingMetrics } from '../../src/service/keys/key-ring-metrics.ts
 import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { createReadinessMetrics } from '../../src/service/operations/readiness-metrics.ts';
 import { createStartupMetrics } from '../../src/service/operations/startup-metrics.ts';
+import { createClockMetrics } from '../../src/service/postgres/clock-metrics.ts';
 import { createQuarantineMetrics } from '../../src/service/quarantine/quarantine-metrics.ts';
 import { createRedisMetrics } from '../../src/service/redis/redis-metrics.ts';
 import { createWorkerMetrics } from '../../src/service/workers/worker-metrics.ts';
@@ -52,6 +53,7 @@ export interface CatalogueEntry {
 
 const clock = systemClock;
 const noQueue = { running: 0, waiting: 0 };
+const noDatabase = () => Promise.reject(new Error('There is no database.'));
 const noJobs = { count: 0, oldest: null };
 
 /**
@@ -79,7 +81,7 @@ const creators: Record<MonitoredProcess, (metrics: Metrics) => void> = {
     createCatalogMetrics(metrics);
     createRegistrationMetrics(metrics);
     createLeftoverMetrics({ registry, read: async () => ({}) });
-    createKeyRingMetrics({ registry, read: () => Promise.reject(new Error('There is no database.')) });
+    createKeyRingMetrics({ registry, read: noDatabase });
     createSessionMetrics({ registry, clock, count: async () => 0 });
     createRefreshMetrics({ registry, queue: () => noQueue });
     createSignInMetrics({ registry, failingClients: () => 0 });
@@ -116,6 +118,7 @@ export function createMetricsOf(process: MonitoredProcess): Metrics {
   createReadinessMetrics({ registry, reasons: [], report: async () => ({ draining: false, waitingFor: {} }) });
   createStartupMetrics(metrics);
   createQuarantineMetrics({ registry, store: { counts: async () => [] } });
+  createClockMetrics({ registry, clock, pool: { query: noDatabase } });
   creators[process](metrics);
   return metrics;
 }

@@ -18,6 +18,7 @@ export const questions: Readonly<Record<string, string>> = {
   formgate_postgres_pool_waiting: 'Do requests wait for a database connection?',
   formgate_postgres_pool_wait_seconds: 'How long do requests wait for a database connection?',
   formgate_postgres_pool_refused_total: 'Were requests refused because the database could not keep up?',
+  formgate_clock_offset_seconds: 'Is the clock of a pod right?',
   formgate_unready: 'Why does this pod get no requests?',
   formgate_startup_checks_total: 'Does the identity provider accept the settings of a pod that starts?',
   formgate_certificate_expiry_timestamp_seconds: 'Which certificate expires next, and when?',

@@ -18,7 +18,6 @@ import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { programFile } from '../service/program-files.ts';
-import { createQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
 import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
 import { builtIn } from './built-in.ts';
 import { codeLimit, createCodes } from './codes/codes.ts';
@@ -28,15 +27,15 @@ import { coreScope } from './configuration/configuration.ts';
 import { anonymousReads, createConfigurationGuards } from './configuration/policy.ts';
 import { createReadBudget } from './configuration/read-budget.ts';
 import { limitSearches } from './configuration/searches.ts';
+import { createDatabaseMetrics } from './database-metrics.ts';
 import { platformNamespace } from './directory/entry.ts';
 import { type AcceptEvent, createAcceptance } from './events/acceptance.ts';
 import { eventsHome, payloadSchemaPath } from './events/event.ts';
 import { createEventStore } from './events/store.ts';
-import { createJobMetrics } from './job-metrics.ts';
 import { createPlatformJobs, type PlatformJobs } from './jobs.ts';
 import { createMailer } from './mail.ts';
 import { createDeliveryJobs } from './notifications/delivery.ts';
-import { createJobQuarantine, createNoticeQuarantine } from './notifications/job-quarantine.ts';
+import { createJobQuarantine } from './notifications/job-quarantine.ts';
 import { notificationsHome } from './notifications/notification-type.ts';
 import { createSettingsCache } from './notifications/settings.ts';
 import { createSubscriberStore } from './notifications/subscribers-store.ts';
@@ -93,9 +92,7 @@ export async function startPlatformServer(options: {
     acceptEvent: createAcceptance({ clock, metrics }),
     ...createStores(stored),
   };
-  const queues = { events: base.events.waiting, deliveries: base.deliveries.waiting };
-  createJobMetrics({ registry: metrics.registry, clock, queues });
-  createQuarantineMetrics({ registry: metrics.registry, store: createNoticeQuarantine(pool) });
+  createDatabaseMetrics({ ...base, registry: metrics.registry });
   const worker = await startWorker({
     ...{ ...createJobs(base), pool: jobPool, log },
     concurrency: behaviour.concurrency(config.WORKER_CONCURRENCY),

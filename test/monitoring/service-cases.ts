@@ -1,5 +1,5 @@
-// Situations for the alerts about refreshes, registrations, keys, sign-ins, codes and the event loop: incidents, the
-// normal case and near misses.
+// Situations for the alerts about refreshes, registrations, keys, sign-ins, codes, clocks and the event loop:
+// incidents, the normal case and near misses.
 import {
   type AlertCase,
   counter,
@@ -214,4 +214,22 @@ const eventLoop: AlertCase[] = [
   },
 ];
 
-export const serviceCases: AlertCase[] = [refreshing, registrations, secrets, people, eventLoop].flat();
+const offset = (...parts: Parameters<typeof gauge>) => plainGauge('formgate_clock_offset_seconds', ...parts);
+const wrongClock = [{ ...warning, job: 'forms', pod: 'forms-1' }];
+const clocks: AlertCase[] = [
+  {
+    ...{ alert: 'FormgateClockWrong', when: 'a clock is a minute ahead', at: 20, firing: wrongClock },
+    series: offset([0, 10], [60, 20]),
+  },
+  {
+    ...{ alert: 'FormgateClockWrong', when: 'a clock is a minute behind', at: 20, firing: wrongClock },
+    series: offset([0, 10], [-60, 20]),
+  },
+  { ...{ alert: 'FormgateClockWrong', when: 'all is well', at: 20, firing: [] }, series: offset([0.01, 30]) },
+  {
+    ...{ alert: 'FormgateClockWrong', when: 'NTP corrects the clock', at: 20, firing: [] },
+    series: offset([0, 10], [60, 2], [0, 20]),
+  },
+];
+
+export const serviceCases: AlertCase[] = [refreshing, registrations, secrets, people, clocks, eventLoop].flat();

@@ -116,7 +116,7 @@ const time =
 // on graphile-worker's tables, because that library uses the database's clock.
 const clocks = [
   'src/service/clock.ts',
-  'reconciler/clock-check.ts',
+  'src/service/postgres/clock-offset.ts',
   'src/platform-server/notifications/deliveries-store.ts',
   'src/platform-server/worker.ts',
   // This module runs in a browser, and the tests replace the browser's clock.

@@ -26,6 +26,12 @@ export function runningPods(queries: Queries): RowText {
       },
       eventLoop(queries),
       {
+        title: 'Error of the clock',
+        question: 'Does the clock of a pod differ from that of Postgres?',
+        queries: [queries.max('formgate_clock_offset_seconds', { by: ['pod'] })],
+        runbooks: ['clock-wrong'],
+      },
+      {
         title: 'Processors in use',
         question: 'How much of a processor does each pod use?',
         queries: [queries.growth('process_cpu_seconds_total', { by: ['pod'] })],

@@ -11,6 +11,7 @@ import { type KeyRing, KeyRingError } from '../../service/keys/key-ring.ts';
 import { createKeyRingMetrics } from '../../service/keys/key-ring-metrics.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import { createClockMetrics } from '../../service/postgres/clock-metrics.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { createQuarantineMetrics } from '../../service/quarantine/quarantine-metrics.ts';
 import { releaseInPages } from '../../service/quarantine/quarantine-store.ts';
@@ -203,6 +204,7 @@ const housekeepingInterval = 3_600_000;
 function createHousekeeping({ pool, keys, store, leftovers, clock, log, metrics }: Context): () => Promise<void> {
   const quarantine = createWorkQuarantine({ pool, clock });
   createQuarantineMetrics({ registry: metrics.registry, store: quarantine });
+  createClockMetrics({ registry: metrics.registry, pool, clock });
   const keyRing = createKeyRingStore({ pool, keys, clock });
   createKeyRingMetrics({ registry: metrics.registry, read: keyRing.read });
   let due = Number.NEGATIVE_INFINITY;
