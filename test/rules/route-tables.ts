@@ -42,6 +42,7 @@ const signedIn = (service: string) => ({
 function formServiceRoutes(): Route[] {
   const applyGuards = createApplyGuards({
     cookies: {} as Parameters<typeof createApplyGuards>[0]['cookies'],
+    store: {} as Parameters<typeof createApplyGuards>[0]['store'],
     ...{ tenants, publicOrigin: undefined },
     requests: limiter('apply-requests') as LocalRateLimiter,
     codes: limiter('apply-codes') as LocalRateLimiter,

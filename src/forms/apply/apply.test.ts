@@ -53,14 +53,11 @@ describe('the applicant’s path', () => {
     expect(status.text).not.toContain(email);
     await second.save(id, { name: 'Ana', age: 40 }, read.headers.get('etag') ?? '');
 
-    // The first browser's version is stale now, so its save gets 412.
-    const stale = await first.ask('PUT', `/forms/${id}/data`, {
-      body: { data: {}, files: {} },
-      headers: { 'if-match': etag },
-    });
-    expect(stale.status).toBe(412);
-    const outdated = { 'if-match': etag, 'idempotency-key': randomUUID() };
-    expect((await first.ask('POST', `/forms/${id}/submission`, { headers: outdated })).status).toBe(412);
+    // Another version was saved since, so the second browser's first version is stale.
+    const outdated = { 'if-match': read.headers.get('etag') ?? '', 'idempotency-key': randomUUID() };
+    const stale = { body: { data: {}, files: {} }, headers: outdated };
+    expect((await second.ask('PUT', `/forms/${id}/data`, stale)).status).toBe(412);
+    expect((await second.ask('POST', `/forms/${id}/submission`, { headers: outdated })).status).toBe(412);
     const key = { headers: { 'idempotency-key': randomUUID() } };
     const submitted = await second.ask('POST', `/forms/${id}/submission`, key);
     expect(submitted).toMatchObject({ status: 200, body: { id, status: 'Submitted' } });
@@ -152,6 +149,38 @@ describe('a browser that has not entered a code', () => {
     expect((await owner.enter(id, code)).status).toBe(204);
   });
 
+  it('cannot change a form that it started after the applicant has entered a code, also hours later', async () => {
+    const stranger = browser();
+    const { id, etag, email } = await stranger.start();
+    const applicant = browser();
+    expect((await applicant.enter(id, await apply.code(applicant, id, email))).status).toBe(204);
+    const saved = await applicant.save(id, { name: 'Ana', age: 40 }, etag);
+    for (const hours of [0, 2, 9]) {
+      apply.forms.advance(hours * 60 * minute);
+      // A code of another form removes old rows.
+      const other = await applicant.start();
+      await applicant.enter(other.id, await apply.code(applicant, other.id, other.email));
+      const headers = { 'if-match': saved, 'idempotency-key': randomUUID() };
+      const requests: [string, string, object?][] = [
+        ['PUT', '/data', { data: {}, files: {} }],
+        ['POST', '/submission'],
+        ['POST', '/files?name=a.txt'],
+        ['GET', ''],
+      ];
+      for (const [method, path, body] of requests) {
+        const answer = await stranger.ask(method, `/forms/${id}${path}`, { headers, ...(body && { body }) });
+        expect(answer, `${method} ${path} after ${hours} hours`).toMatchObject({
+          status: 401,
+          body: { type: refusal },
+        });
+      }
+    }
+    await applicant.save(id, { name: 'Ana', age: 41 }, saved);
+    // The browser that started the form may be the applicant's own.
+    expect((await stranger.enter(id, await apply.code(stranger, id, email))).status).toBe(204);
+    expect((await data(stranger, id)).body).toMatchObject({ data: { age: 41 } });
+  });
+
   it('is let in by a code with dashes and invisible characters, as phones and mail programs add them', async () => {
     const { owner, id, email } = await draftOfAnother();
     const code = await apply.code(owner, id, email);
@@ -222,8 +251,10 @@ describe('a browser that has not entered a code', () => {
   it('cannot use two valid cookies of one form, because another host may have set one of them', async () => {
     const { owner, id, email } = await draftOfAnother();
     const name = `formgate-form-${id.replaceAll('-', '')}`;
+    const code = await apply.code(owner, id, email);
+    await owner.enter(id, code);
     const first = `${name}=${owner.jar.get(name)}`;
-    await owner.enter(id, await apply.code(owner, id, email));
+    await owner.enter(id, code);
     const second = `${name}=${owner.jar.get(name)}`;
     expect(second).not.toBe(first);
     const show = async (cookie: string) => (await owner.ask('GET', `/forms/${id}`, { headers: { cookie } })).status;

@@ -20,7 +20,7 @@ export interface OpenForm {
 }
 
 /** Milliseconds for which a cookie is accepted. */
-const longestLife = 12 * 60 * 60_000;
+export const cookieLife = 12 * 60 * 60_000;
 /** Maximum number of form cookies in a browser. The oldest are removed, because servers reject long headers. */
 const mostForms = 8;
 
@@ -33,7 +33,7 @@ export function createApplyCookies({ keys, clock }: { keys: KeyRing; clock: Cloc
     try {
       const found: unknown = JSON.parse(keys.open(sealed, contextOf(formId)));
       if (!isObject(found) || typeof found.opened !== 'number') return undefined;
-      return time() - found.opened < longestLife ? (found as unknown as OpenForm) : undefined;
+      return time() - found.opened < cookieLife ? (found as unknown as OpenForm) : undefined;
     } catch (error) {
       if (error instanceof KeyRingError || error instanceof SyntaxError) return undefined;
       throw error;

@@ -6,6 +6,7 @@ import { Problem } from '../../service/http/problem.ts';
 import type { ProblemSlug } from '../../service/http/problem-types.ts';
 import { addressLimit, type LocalRateLimiter } from '../../service/limits/rate-limit.ts';
 import type { ApplyCookies, OpenForm } from './cookies.ts';
+import type { ApplyStore } from './store.ts';
 
 declare global {
   namespace Express {
@@ -18,6 +19,7 @@ declare global {
 
 export interface ApplyGuardsOptions {
   cookies: Pick<ApplyCookies, 'find' | 'codeOf'>;
+  store: Pick<ApplyStore, 'isOpenedWithCode'>;
   tenants: Pick<Tenants, 'byRealm'>;
   /** A further origin whose requests are accepted. It is needed behind a proxy that changes the Host header. */
   publicOrigin: string | undefined;
@@ -31,7 +33,7 @@ export type ApplyGuards = ReturnType<typeof createApplyGuards>;
 const applyHeader = 'X-Formgate-Apply';
 
 export function createApplyGuards(options: ApplyGuardsOptions) {
-  const { cookies, tenants, publicOrigin, requests, codes, uploads } = options;
+  const { cookies, store, tenants, publicOrigin, requests, codes, uploads } = options;
 
   /**
    * Rejects requests from pages of other origins. Requests other than GET and HEAD also need the header
@@ -72,13 +74,18 @@ export function createApplyGuards(options: ApplyGuardsOptions) {
     },
   };
 
-  /** Requires the cookie of the form that the path names. */
+  /**
+   * Requires the cookie of the form that the path names. Anyone can start a form for somebody else's address. So after
+   * the applicant has entered a code in any browser, the browser that started the form needs a code too.
+   */
   const formCookie: Guard = {
     name: 'formCookie',
     admits: ['form'],
-    check(request, response) {
+    async check(request, response) {
       const found = cookies.find(request, response, String(request.params.formId).toLowerCase());
       if (!found || found.tenantId !== response.locals.tenant?.id) throw codeEntryRequired();
+      const { formId, tenantId, code } = found;
+      if (code === undefined && (await store.isOpenedWithCode(tenantId, formId))) throw codeEntryRequired();
       response.locals.openForm = found;
     },
   };

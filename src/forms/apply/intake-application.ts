@@ -65,8 +65,9 @@ export function createIntakeApplication(options: IntakeApplicationOptions): Inta
   const cookies = createApplyCookies({ keys, clock });
   const limits = createRateLimits({ log, clock, metrics });
   const publicUrl = config.PUBLIC_URL;
+  const store = createApplyStore(pool);
   const guards = createApplyGuards({
-    cookies,
+    ...{ cookies, store },
     tenants: platform.tenants,
     publicOrigin: publicUrl && new URL(publicUrl).origin,
     requests: limits.local({ name: 'apply-requests', most: config.APPLY_REQUEST_LIMIT, window: minute }),
@@ -74,9 +75,8 @@ export function createIntakeApplication(options: IntakeApplicationOptions): Inta
     uploads: limits.local({ name: 'apply-uploads', most: config.APPLY_UPLOAD_LIMIT, window: 10 * minute }),
   });
   const routes = {
-    ...{ guards, api, cookies, clock, log, metrics },
+    ...{ guards, api, cookies, store, clock, log, metrics },
     hashes: createApplyHashes(keys),
-    store: createApplyStore(pool),
     files: createFileUpload({
       directory: platform.directory,
       account,

@@ -3,6 +3,7 @@
 // process with its own database.
 import { earlier } from '../../service/clock.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+import { cookieLife } from './cookies.ts';
 
 /** A limit in a window of time for one key, such as a client network or one request, and what to count towards it. */
 export interface Limit {
@@ -41,8 +42,8 @@ class CodeTaken extends Error {}
 
 export type ApplyStore = ReturnType<typeof createApplyStore>;
 
-/** Milliseconds for which used codes and saves are stored. */
-const kept = 60 * 60_000;
+/** Milliseconds for which saves are stored. */
+const savesKept = 60 * 60_000;
 /**
  * Maximum number of old rows that one statement removes. A statement adds fewer rows than this, so the tables stay
  * small.
@@ -137,7 +138,8 @@ export function createApplyStore(pool: SharedPool) {
      */
     async claimCode(tenantId: string, use: CodeUse, isAccepted = false): Promise<boolean> {
       const { formId, codeHashes, browserHashes, now } = use;
-      const values = [formId, codeHashes, browserHashes, now, earlier(now, kept), isAccepted];
+      // A cookie without a code may be as old as its form, so codes are kept until no such cookie is accepted.
+      const values = [formId, codeHashes, browserHashes, now, earlier(now, cookieLife), isAccepted];
       try {
         await pool.transaction({ tenant: tenantId, member: formId }, async (client) => {
           const { rowCount } = await client.query(claimCodeSql, values);
@@ -155,8 +157,14 @@ export function createApplyStore(pool: SharedPool) {
       await pool.query({ tenant: tenantId, member: formId }, releaseCodeSql, [formId, codeHashes, browserHashes]);
     },
 
+    /** True if a browser has opened the form with a code since the oldest accepted cookies were issued. */
+    async isOpenedWithCode(tenantId: string, formId: string): Promise<boolean> {
+      const sql = 'SELECT FROM apply_codes WHERE form_id = $1 AND accepted LIMIT 1';
+      return (await pool.query({ tenant: tenantId, member: formId }, sql, [formId])).rowCount === 1;
+    },
+
     async keepSave(tenantId: string, { formId, saveHashes, etag, now }: LastSave): Promise<void> {
-      const values = [formId, saveHashes[0], etag, now, earlier(now, kept)];
+      const values = [formId, saveHashes[0], etag, now, earlier(now, savesKept)];
       await pool.query({ tenant: tenantId, member: formId }, keepSaveSql, values);
     },
 
