@@ -24,8 +24,11 @@ export interface FormContext {
   fileLimit?: number | undefined;
   /** Error messages, keyed by the pointer of the field. */
   errors: ReadonlyMap<string, string>;
-  /** Ids of the inputs with a text that is not in their list. The text is not an answer, so `data` lacks it. */
-  unlisted?: Set<string>;
+  /**
+   * Texts that were typed into an input and are not in its list, keyed by the pointer of the field. They are not
+   * answers, so `data` lacks them.
+   */
+  unlisted?: Map<string, string>;
   /** The uploads of all questions. */
   uploads: Uploads;
   change(path: Path, value: unknown): void;

@@ -1497,6 +1497,43 @@ describe('a field that searches a long list', () => {
     await page.getByRole('heading', { name: 'Check your answers' }).waitFor();
   });
 
+  it('has a text that is not in the list again on the way back, and the form is not sent with it', async () => {
+    const message = 'What you typed for “Country” is not in the list. Choose an answer from the list';
+    const pages = ['Where', 'Note'].map((label, index) => ({
+      ...{ type: 'Category', label },
+      elements: [{ type: 'Control', scope: `#/properties/${['country', 'note'][index]}` }],
+    }));
+    const script: ScriptedIntake = {
+      definition: {
+        ...simple,
+        dataSchema: { properties: { country, note: { type: 'string' } } },
+        uiSchema: { type: 'Categorization', elements: pages },
+      },
+    };
+    const { page } = await open(script);
+    await begin(page);
+    const input = page.getByRole('combobox');
+    await input.fill('Nowhere');
+    await page.getByRole('button', { name: 'Note' }).click();
+    await page.getByRole('button', { name: 'Back' }).click();
+    await expect.poll(() => input.inputValue()).toBe('Nowhere');
+    await page.getByText('This is not in the list, so it is not saved.').waitFor();
+    // Back to the start page, and forward again.
+    for (let steps = 0; steps < 3; steps += 1) await page.goBack();
+    await page.getByRole('button', { name: 'Start now' }).waitFor();
+    await page.goForward();
+    await expect.poll(() => input.inputValue()).toBe('Nowhere');
+    await page.getByRole('button', { name: 'Check your answers' }).click();
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.getByRole('link', { name: message }).click();
+    await expect.poll(() => input.inputValue()).toBe('Nowhere');
+    await expect.poll(() => page.locator('.field .error').allTextContents()).toEqual([`Error: ${message}`]);
+    await input.fill('Canada');
+    await page.getByRole('button', { name: 'Check your answers' }).click();
+    await page.getByRole('button', { name: 'Send the form' }).click();
+    await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
+  });
+
   it('shows the answer that another window has saved', async () => {
     const note = { type: 'string', title: 'Note' };
     const definition = { ...simple, dataSchema: { properties: { country, note } } };

@@ -4,7 +4,7 @@ import { focusOn } from '../../shared/error-summary.tsx';
 import { described, GroupedField, HintAndError, LabelledField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
 import { yesNoChoices } from '../model/fields.ts';
-import { isEqual } from '../model/json.ts';
+import { isEqual, pointerOf } from '../model/json.ts';
 import type { Choice } from '../model/registers.ts';
 import { found, mostFound } from '../model/search.ts';
 import { useChoices } from '../registers.ts';
@@ -87,7 +87,7 @@ function LoadedChoice(props: ControlProps) {
   if (options.length > longestMenu)
     return (
       <LabelledField {...parts} hint={parts.hint ?? texts.fields.search}>
-        <Combobox parts={parts} choices={options} value={value} set={set} />
+        <Combobox pointer={pointerOf(field.path)} {...{ parts, value, set }} choices={options} />
       </LabelledField>
     );
   return <Menu parts={parts} choices={options} value={value} set={set} isLoading={choices === undefined} />;

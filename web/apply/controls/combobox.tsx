@@ -8,10 +8,15 @@ import type { Choice } from '../model/registers.ts';
 import { found } from '../model/search.ts';
 import type { ChoiceProps } from './control-props.ts';
 
-export function Combobox({ parts, choices, value, set }: ChoiceProps) {
-  const { texts } = useForm();
-  const box = useBox(choices, value, set);
-  const hasMessage = useUnlisted(parts.id, box) && parts.error === undefined;
+interface ComboboxProps extends ChoiceProps {
+  /** The pointer of the field. */
+  pointer: string;
+}
+
+export function Combobox({ pointer, parts, choices, value, set }: ComboboxProps) {
+  const { texts, unlisted } = useForm();
+  const box = useBox(choices, value, set, unlisted?.get(pointer));
+  const hasMessage = useUnlisted(pointer, box) && parts.error === undefined;
   const { shown, active, isOpen } = box;
   const optionId = (index: number) => `${parts.id}-option-${index}`;
   const hasList = isOpen && shown.length > 0;
@@ -74,18 +79,17 @@ export function Combobox({ parts, choices, value, set }: ChoiceProps) {
 const messageDelay = 300;
 
 /**
- * Records in the form that the input has a text which is not in the list. Returns true if the input should say so: a
- * moment after the list was closed.
+ * Keeps a text that is not in the list, so that the input has it again when the person comes back to the page. Returns
+ * true if the input should say that the text is no answer: a moment after the list was closed.
  */
-function useUnlisted(id: string, { isOpen, isNotListed }: { isOpen: boolean; isNotListed: boolean }): boolean {
+function useUnlisted(pointer: string, { isOpen, isNotListed, text }: ReturnType<typeof useBox>): boolean {
   const { unlisted } = useForm();
   const [isShown, setShown] = useState(false);
   // `useEffect` would run only after the page is painted, and Enter may be pressed before that.
   useLayoutEffect(() => {
-    if (!isNotListed) return undefined;
-    unlisted?.add(id);
-    return () => void unlisted?.delete(id);
-  }, [id, isNotListed]);
+    if (isNotListed) unlisted?.set(pointer, text);
+    else unlisted?.delete(pointer);
+  }, [pointer, isNotListed, text]);
   useEffect(() => {
     const timer = setTimeout(() => setShown(isNotListed && !isOpen), messageDelay);
     return () => clearTimeout(timer);
@@ -93,8 +97,8 @@ function useUnlisted(id: string, { isOpen, isNotListed }: { isOpen: boolean; isN
   return isShown && isNotListed && !isOpen;
 }
 
-function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown) => void) {
-  const [lastTyped, setTyped] = useState<string>();
+function useBox(choices: readonly Choice[], value: unknown, set: (value: unknown) => void, former?: string) {
+  const [lastTyped, setTyped] = useState(former);
   const answerOf = (text: string) =>
     choices.find(({ label }) => label.toLowerCase() === text.trim().toLowerCase())?.value;
   // True if the stored answer is still the one that was typed. The answer can also change without typing, for example

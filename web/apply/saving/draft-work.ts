@@ -43,6 +43,8 @@ export class DraftWork {
   pause: Pause | undefined;
   /** The receipt, after the form was submitted. */
   submission: Submission | undefined;
+  /** Texts that were typed into an input and are not in its list, keyed by the pointer of the question. */
+  unlisted = new Map<string, string>();
   readonly uploads: Uploads;
   readonly saver: Saver;
   readonly #options: DraftOptions;

@@ -4,7 +4,7 @@ import { ErrorSummary, focusOn, type SummaryItem } from '../../shared/error-summ
 import { asProblem, endOf, type Submission } from '../api.ts';
 import { idOf } from '../form-context.ts';
 import type { Field } from '../model/fields.ts';
-import { pointerOf } from '../model/json.ts';
+import { type Path, pointerOf, valueAt } from '../model/json.ts';
 import { fieldsOf, findingsFor, itemsOf } from '../model/questions.ts';
 import { summarized, withTitles } from '../model/titles.ts';
 import { newId } from '../new-id.ts';
@@ -19,7 +19,7 @@ import { problemText } from './problem-text.ts';
 import { SaveStateNote } from './save-state.tsx';
 import type { SharedProps } from './shared-props.ts';
 import { Steps, titleOf } from './steps.tsx';
-import { ofFinding, ofTheService, ofUpload, type Problem } from './submission-problems.ts';
+import { ofFinding, ofTheService, ofUnlisted, ofUpload, type Problem } from './submission-problems.ts';
 
 interface CheckProps extends SharedProps {
   /** All fields, without the numbers of items in their labels. */
@@ -94,8 +94,23 @@ const isSame = (one: readonly string[], other: readonly string[]) => pointerOf(o
 const answersOf = ({ form }: SharedProps, fields: readonly Field[]) =>
   summarized(fields, (field) => itemsOf(field, form.data).length === 0);
 
+/** The problems that this page finds without the service. */
+function problemsOf({ draft, validator, fields }: CheckProps): Problem[] {
+  const { content, unlisted } = draft.work;
+  const hasAnswer = (path: Path) => (valueAt(content.data, path) ?? null) !== null;
+  const typed = fields.filter(({ path }) => unlisted.has(pointerOf(path)) && !hasAnswer(path));
+  // A finding about a question that is not shown is left to the service.
+  const findings = findingsFor(content.data, fields, validator).filter(({ finding, field }) =>
+    field ? !typed.includes(field) : finding.path.length === 0,
+  );
+  return [
+    ...typed.map((field) => ofUnlisted(field, fields)),
+    ...findings.map(({ finding, field }) => ofFinding(finding, field, fields)),
+  ];
+}
+
 function useSubmission(props: CheckProps) {
-  const { form, draft, validator, fields } = props;
+  const { form, draft } = props;
   const { api, formId } = form;
   const [problems, setProblems] = useState<readonly Problem[]>([]);
   const [attempt, setAttempt] = useState(0);
@@ -116,10 +131,7 @@ function useSubmission(props: CheckProps) {
     setRemoved(false);
     const { uploads, saver } = draft.work;
     if (!(await uploads.settled())) return fail(uploads.failed.map(ofUpload));
-    // A finding about a question that is not shown is left to the service.
-    const found = findingsFor(draft.work.content.data, fields, validator).flatMap(({ finding, field }) =>
-      field || finding.path.length === 0 ? [ofFinding(finding, field, fields)] : [],
-    );
+    const found = problemsOf(props);
     if (found.length > 0) return fail(found);
     if (!(await saver.flush()))
       return fail([{ text: ({ saved }) => (saver.state === 'refused' ? saved.refused : saved.offlineRead) }]);

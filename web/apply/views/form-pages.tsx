@@ -1,5 +1,5 @@
 // Shows an open form: its pages, the summary and the receipt, or a page that interrupts them, such as the code page.
-import { useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type { Fragment } from '../address.ts';
 import type { Api, Definition } from '../api.ts';
 import { Elements } from '../controls/element.tsx';
@@ -63,14 +63,15 @@ export function FormPages(props: FormPagesProps) {
     change: (path, value) => changeContent((latest) => ({ ...latest, data: withAnswer(latest.data, path, value) })),
     removeItem(list, index) {
       draft.work.uploads.removeItem(list, index);
-      setErrors(errorsWithoutItem(messages, list, index));
+      setErrors(entriesWithoutItem(messages, list, index));
+      draft.work.unlisted = entriesWithoutItem(draft.work.unlisted, list, index);
       changeContent((latest) => withoutItem(latest, list, index));
     },
     registers: props.registers,
     language: frame.language,
     allowsFiles: definition.files,
     fileLimit: definition.fileLimit,
-    unlisted: useRef(new Set<string>()).current,
+    unlisted: draft.work.unlisted,
     show: (elements, place) => <Elements elements={elements} place={place} />,
   };
   const pages = visiblePages(model.pages, data);
@@ -122,11 +123,14 @@ function ShownPage({ shared, ...props }: FormPagesProps & { shared: SharedProps 
   return <QuestionPage {...shared} number={number} onLeft={onLeft} />;
 }
 
-/** Returns the errors after an item was removed from a list. The errors of later items follow these items. */
-function errorsWithoutItem(errors: ReadonlyMap<string, Message>, list: Path, index: number): Map<string, Message> {
-  const kept = [...errors].flatMap(([pointer, message]): [string, Message][] => {
+/**
+ * Returns entries that are keyed by pointers, after an item was removed from a list. The entries of later items follow
+ * these items.
+ */
+function entriesWithoutItem<T>(entries: ReadonlyMap<string, T>, list: Path, index: number): Map<string, T> {
+  const kept = [...entries].flatMap(([pointer, entry]): [string, T][] => {
     const path = pathWithoutItem(pathOf(pointer), list, index);
-    return path ? [[pointerOf(path), message]] : [];
+    return path ? [[pointerOf(path), entry]] : [];
   });
   return new Map(kept);
 }

@@ -82,8 +82,7 @@ function problemsOf({ form, place, validator }: SharedProps, page: FormPage): Ma
     const finding = found.find((one) => one.field === field)?.finding;
     const pointer = pointerOf(field.path);
     const inWords = (texts: Texts) => titled(field, fields, texts);
-    if (form.unlisted?.has(idOf(field.path)))
-      return [[pointer, (texts) => texts.errors.notListed(inWords(texts).label)]];
+    if (form.unlisted?.has(pointer)) return [[pointer, (texts) => texts.errors.notListed(inWords(texts).label)]];
     return finding && !beingSent.has(pointer) ? [[pointer, (texts) => messageFor(finding, inWords(texts), texts)]] : [];
   });
   return new Map(problems.flat());

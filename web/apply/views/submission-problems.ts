@@ -30,6 +30,12 @@ export const ofFinding = (finding: Finding, field: Field | undefined, fields: re
   text: (texts) => messageFor(finding, field && titled(field, fields, texts), texts),
 });
 
+/** The problem of a text that is not in the list of its question. */
+export const ofUnlisted = (field: Field, fields: readonly Field[]): Problem => ({
+  field,
+  text: (texts) => texts.errors.notListed(titled(field, fields, texts).label),
+});
+
 interface Shown extends Pick<SharedProps, 'draft' | 'place'> {
   fields: readonly Field[];
 }
