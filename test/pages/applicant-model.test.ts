@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fileName } from '../../src/forms/apply/file-routes.ts';
 import { addressOf, fragmentOf, hashOf, pathnameOf } from '../../web/apply/address.ts';
+import { autofillOf } from '../../web/apply/model/autofill.ts';
 import { merge } from '../../web/apply/model/conflict.ts';
 import { defaultsOf, newItem } from '../../web/apply/model/defaults.ts';
 import { type Place, pagesOf } from '../../web/apply/model/elements.ts';
@@ -43,6 +44,30 @@ function fieldsFor(schema: JsonObject, uiSchema?: unknown, data: unknown = {}) {
   const place = placeOf(schema);
   return pagesOf(uiSchema, place).flatMap((page) => fieldsOf(page.elements, place, data));
 }
+
+it('the purpose of a question is its option, or follows from its format or its name, except in lists', () => {
+  const text = { type: 'string' };
+  const person = object({ firstName: text, dateOfBirth: { type: 'string', format: 'date' }, note: text });
+  const schema = object({
+    ...{ person, others: { type: 'array', items: person }, email: { type: 'string', format: 'email' } },
+    ...{ address: object({ addressLine1: text }), lastName: text, municipality: text },
+  });
+  const elements = [
+    ...['person', 'others', 'email', 'address'].map((scope) => control(scope)),
+    control('lastName', { options: { autocomplete: 'off' } }),
+    control('municipality', { options: { autocomplete: false } }),
+  ];
+  const fields = fieldsFor(schema, { type: 'VerticalLayout', elements }, { others: [{}] });
+  const purposes = fields.map((field) => [field.path.join('/'), autofillOf(field)]);
+  expect(Object.fromEntries(purposes.filter(([, purpose]) => purpose !== undefined))).toEqual({
+    'person/firstName': 'given-name',
+    'person/dateOfBirth': 'bday',
+    email: 'email',
+    'address/addressLine1': 'address-line1',
+    lastName: 'off',
+    municipality: 'address-level2',
+  });
+});
 
 function messagesFor(schema: JsonObject, data: unknown, language: 'en' | 'fr' = 'en', uiSchema?: unknown): string[] {
   const texts = textsOf(language);

@@ -1409,6 +1409,29 @@ it('a form whose pages are all hidden says so, and can be sent or deleted', asyn
   await page.getByRole('heading', { name: 'We have received your form' }).waitFor();
 });
 
+it('questions about the person tell browsers and assistive software what they ask for', async () => {
+  const text = { type: 'string' };
+  const names = {
+    ...{ note: text, street: text, lastName: text, age: { type: 'integer' } },
+    ...{ country: { enum: ['CA', 'FR'] }, born: { ...text, format: 'date' } },
+  };
+  const purposes: Record<string, string> = { street: 'street-address', age: 'off', country: 'country', born: 'bday' };
+  const elements = Object.keys(names).map((name) => ({
+    ...{ type: 'Control', scope: `#/properties/${name}` },
+    ...(purposes[name] && { options: { autocomplete: purposes[name], multi: name === 'street' } }),
+  }));
+  const uiSchema = { type: 'VerticalLayout', elements };
+  const definition = { ...simple, dataSchema: { properties: names }, uiSchema };
+  const { page } = await open({ definition }, { bypassCSP: true });
+  await begin(page);
+  const attributes = page.locator('main :is(input, select, textarea)');
+  expect(await attributes.evaluateAll((all) => all.map((one) => one.getAttribute('autocomplete')))).toEqual([
+    ...[null, 'street-address', 'family-name', 'off', 'country'],
+    ...['bday-day', 'bday-month', 'bday-year'],
+  ]);
+  expect(await faultsOf(page)).toEqual([]);
+});
+
 describe('a field that searches a long list', () => {
   const country = { type: 'string', title: 'Country', enum: countries.map(({ label }) => label) };
   const shownIn = (page: Page) =>

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { focusOn } from '../../shared/error-summary.tsx';
 import { described, GroupedField, HintAndError, LabelledField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
+import { autofillOf } from '../model/autofill.ts';
 import { yesNoChoices } from '../model/fields.ts';
 import { isEqual, pointerOf } from '../model/json.ts';
 import type { Choice } from '../model/registers.ts';
@@ -90,7 +91,8 @@ function LoadedChoice(props: ControlProps) {
         <Combobox pointer={pointerOf(field.path)} {...{ parts, value, set }} choices={options} />
       </LabelledField>
     );
-  return <Menu parts={parts} choices={options} value={value} set={set} isLoading={choices === undefined} />;
+  const menu = { parts, value, set, autofill: autofillOf(field), isLoading: choices === undefined };
+  return <Menu {...menu} choices={options} />;
 }
 
 /** Adds a stored value that is no longer among the choices, so that it is still shown. */
@@ -100,7 +102,12 @@ function withPresent(choices: Choice[], value: unknown, isList: boolean): Choice
   return [...choices, ...missing.map((one) => ({ value: one, label: String(one) }))];
 }
 
-function Menu({ parts, choices, value, set, isLoading }: ChoiceProps & { isLoading: boolean }) {
+interface MenuProps extends ChoiceProps {
+  autofill: string | undefined;
+  isLoading: boolean;
+}
+
+function Menu({ parts, choices, value, set, autofill, isLoading }: MenuProps) {
   const { texts } = useForm();
   const selected = choices.findIndex((choice) => isEqual(choice.value, value));
   return (
@@ -108,6 +115,7 @@ function Menu({ parts, choices, value, set, isLoading }: ChoiceProps & { isLoadi
       <select
         id={parts.id}
         {...described(parts)}
+        autocomplete={autofill}
         value={String(selected)}
         // Disabled until the choices are loaded, because before that, a person could only remove the answer.
         disabled={isLoading}

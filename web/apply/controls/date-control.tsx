@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { GroupedField } from '../../shared/field.tsx';
 import { useForm } from '../form-context.ts';
+import { autofillOf } from '../model/autofill.ts';
 import type { ControlProps } from './control-props.ts';
 
 interface DateParts {
@@ -19,7 +20,7 @@ export function DateControl({ field, parts, value, set }: ControlProps) {
     setTyped(next);
     set(joined(next));
   };
-  const birthday = /birth/i.test(field.path.at(-1) ?? '');
+  const birthday = autofillOf(field) === 'bday';
   return (
     <GroupedField {...parts} hint={parts.hint ?? texts.fields.dateHint}>
       <div class="parts">

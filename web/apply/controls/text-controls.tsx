@@ -1,26 +1,17 @@
 // The inputs for texts, numbers and times.
 import { useState } from 'preact/hooks';
 import { described } from '../../shared/field.tsx';
+import { autofillOf } from '../model/autofill.ts';
 import { localTimeOf, momentOf } from '../model/moments.ts';
 import { allowsNegative, numberOf } from '../model/numbers.ts';
 import type { ControlProps } from './control-props.ts';
 
-/**
- * Attributes of the input, keyed by the format of the text. They control autofill in browsers and the keyboard of
- * phones.
- */
-const inputs: Record<string, { type?: 'email' | 'tel' | 'url'; autocomplete?: string }> = {
-  email: { type: 'email', autocomplete: 'email' },
-  phone: { type: 'tel', autocomplete: 'tel' },
-  'phone-number': { type: 'tel', autocomplete: 'tel' },
-  uri: { type: 'url' },
-  postalCode: { autocomplete: 'postal-code' },
-  'postal-code': { autocomplete: 'postal-code' },
-};
+/** Types of inputs, keyed by the format of the text. They control the keyboard of phones. */
+const types: Record<string, string> = { email: 'email', phone: 'tel', 'phone-number': 'tel', uri: 'url' };
 
 export function TextControl({ field, parts, value, set }: ControlProps) {
   const text = value === undefined || value === null ? '' : String(value);
-  const common = { id: parts.id, ...described(parts) };
+  const common = { id: parts.id, ...described(parts), autocomplete: autofillOf(field) };
   const input = (event: { currentTarget: { value: string } }) => {
     const typed = event.currentTarget.value;
     set(typed === '' ? undefined : typed);
@@ -29,8 +20,8 @@ export function TextControl({ field, parts, value, set }: ControlProps) {
   if (field.kind === 'time') return <input {...common} type="time" class="short" value={text} onInput={input} />;
   if (field.kind === 'date-time') return <MomentInput {...common} text={text} set={set} />;
   // Preact's types accept only a constant as the type of an input, not a computed text.
-  const chosen = { type: 'text', ...inputs[String(field.place.schema.format)] } as { type: 'text' };
-  return <input {...common} {...chosen} value={text} onInput={input} />;
+  const type = (types[String(field.place.schema.format)] ?? 'text') as 'text';
+  return <input {...common} type={type} value={text} onInput={input} />;
 }
 
 /** An input for a date with a time. The form stores the time in UTC; people see it in their own time zone. */
@@ -61,6 +52,7 @@ export function NumberControl({ field, parts, value, set }: ControlProps) {
     <input
       id={parts.id}
       {...described(parts)}
+      autocomplete={autofillOf(field)}
       type="text"
       inputMode={mode}
       class="short"
