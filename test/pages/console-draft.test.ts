@@ -71,4 +71,7 @@ it('problems are at their control, and in a schema on their line', () => {
     'UI schema, line 2: A colon is missing',
     'Other members, line 1: It must be an object',
   ]);
+  expect(syntaxProblems({ ...draft, name: ' ' })).toEqual([
+    { control: 'name', text: 'Enter a name', severity: 'error' },
+  ]);
 });

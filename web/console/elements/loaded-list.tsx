@@ -45,10 +45,17 @@ interface LinksProps {
   at(after: string): string;
 }
 
+/** The address before each address, as far as the list was shown since the console was loaded. Cursors lead forward. */
+const before = new Map<string, string>();
+
 export function PageLinks({ after, next, at }: LinksProps) {
+  const here = at(after);
+  if (next) before.set(at(next), here);
+  const previous = before.get(here);
   return (
     <nav class="pages" aria-label="Pages of the list">
       {after !== '' && <a href={at('')}>First page</a>}
+      {previous !== undefined && <a href={previous}>Previous page</a>}
       {next && <a href={at(next)}>Next page</a>}
     </nav>
   );

@@ -18,7 +18,7 @@ export function OperationsPage({ place }: { place: Place }) {
           <>
             <p>
               {operations.scope === 'tenant' ? 'The share of this tenant' : 'All tenants'}, as of{' '}
-              <Time at={operations.asOf} />.{' '}
+              <Time at={operations.asOf} />{' '}
               <button type="button" class="link" onClick={() => load.reload()}>
                 Read again
               </button>
@@ -71,8 +71,9 @@ function Runs({ operations: { reconciler } }: { operations: Operations }) {
     <section aria-labelledby="runs-title">
       <h2 id="runs-title">Runs of the reconciler</h2>
       <p>
-        Last expiry of drafts that succeeded: <Time at={reconciler.lastSuccess.expire} none="never" />. Last update of
-        core clients that succeeded: <Time at={reconciler.lastSuccess.clients} none="never" />.
+        Last expiry of drafts that succeeded: <Time at={reconciler.lastSuccess.expire} none="never" />
+        <br />
+        Last update of core clients that succeeded: <Time at={reconciler.lastSuccess.clients} none="never" />
       </p>
       <Table
         caption="Runs, newest first"
@@ -113,7 +114,7 @@ function Limits({ limits: { pod, since, refused } }: { limits: Operations['limit
     <section aria-labelledby="limits-title">
       <h2 id="limits-title">Limits reached</h2>
       <p>
-        Requests that pod {pod} has refused since <Time at={since} />. Other pods count for themselves.
+        Since <Time at={since} />, pod {pod} has refused these requests. Other pods count for themselves.
       </p>
       <Table
         caption="Limits reached"

@@ -116,7 +116,7 @@ export function testForms(suite: ConsoleSuite): void {
   });
 
   it('forms: a list of more than 25 has pages, and “Clear” empties the filter', async () => {
-    for (let count = 0; count < 26; count += 1) await suite.world.form();
+    for (let count = 0; count < 51; count += 1) await suite.world.form();
     const page = await suite.open('/forms?status=draft');
     const first = await page.getByRole('rowheader').allTextContents();
     expect(first).toHaveLength(25);
@@ -132,6 +132,15 @@ export function testForms(suite: ConsoleSuite): void {
     await page.getByRole('heading', { name: `Form ${second[0]}` }).waitFor();
     await page.getByRole('main').getByRole('link', { name: 'Forms', exact: true }).click();
     await expect.poll(() => page.getByRole('rowheader').allTextContents()).toEqual(second);
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await expect.poll(() => page.getByRole('rowheader').allTextContents()).not.toEqual(second);
+    await page.getByRole('link', { name: 'Previous page' }).click();
+    await expect.poll(() => page.getByRole('rowheader').allTextContents()).toEqual(second);
+    await page.locator('[role=status]:focus', { hasText: /^\d+ forms$/ }).waitFor();
+    await page.getByRole('link', { name: 'Previous page' }).click();
+    await expect.poll(() => page.getByRole('rowheader').allTextContents()).toEqual(first);
+    expect(await page.getByRole('link', { name: 'Previous page' }).count()).toBe(0);
+    await page.getByRole('link', { name: 'Next page' }).click();
     await page.getByRole('link', { name: 'First page' }).click();
     await page.getByRole('link', { name: 'First page' }).waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Clear' }).click();

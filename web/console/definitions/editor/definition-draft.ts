@@ -66,8 +66,13 @@ export interface EditorProblem {
   severity: 'error' | 'warning';
 }
 
-/** Returns the problems of the texts themselves: malformed JSON, or JSON of the wrong type. */
+/** Returns the problems of the texts themselves: no name, malformed JSON, or JSON of the wrong type. */
 export function syntaxProblems(draft: DefinitionDraft): EditorProblem[] {
+  const noName: EditorProblem = { control: 'name', text: 'Enter a name', severity: 'error' };
+  return [...(draft.name.trim() === '' ? [noName] : []), ...codeProblems(draft)];
+}
+
+function codeProblems(draft: DefinitionDraft): EditorProblem[] {
   return codeNames.flatMap((name) => {
     const text = draft[name];
     if (text.trim() === '') return [];

@@ -118,8 +118,7 @@ function Save({ located, next, base, problems, onSaved }: SaveProps) {
   const requests = next ? saveRequests(id, source, next, JSON.parse(base) as Definition) : [];
   const save = async (overwrites: boolean) => {
     const isSaved = await action.run(async () => {
-      if (!next)
-        throw new ApiProblem(400, { detail: 'The schemas are not valid JSON. Correct the listed problems first.' });
+      if (!next) throw new ApiProblem(400, { detail: 'Correct the listed problems first.' });
       const present = await locate(id);
       // The service may return the members in another order.
       if (!overwrites && !isEqual(present.definition, JSON.parse(base)))
