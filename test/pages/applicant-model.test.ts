@@ -31,6 +31,7 @@ import { messageFor } from '../../web/apply/model/messages.ts';
 import { numberOf } from '../../web/apply/model/numbers.ts';
 import { fieldAt, fieldsOf, findingsFor, hiddenAnswerAt, visiblePages } from '../../web/apply/model/questions.ts';
 import { choicesFrom, registerOf } from '../../web/apply/model/registers.ts';
+import { isRequiredNow } from '../../web/apply/model/required.ts';
 import { found } from '../../web/apply/model/search.ts';
 import { withTitles } from '../../web/apply/model/titles.ts';
 import { createValidator, matches } from '../../web/apply/model/validator.ts';
@@ -67,6 +68,36 @@ it('the purpose of a question is its option, or follows from its format or its n
     lastName: 'off',
     municipality: 'address-level2',
   });
+});
+
+it('an answer is required while a condition or a dependency of the schema demands it', () => {
+  const text = { type: 'string' };
+  const when = (name: string, value: string, then: object) => ({
+    ...{ if: { properties: { [name]: { const: value } }, required: [name] }, then },
+  });
+  const person = object(
+    { kind: text, employer: text, phone: text, email: text },
+    { allOf: [{ $ref: '#/definitions/employed' }], dependentRequired: { phone: ['email'] } },
+  );
+  const schema = object(
+    { structure: text, number: text, owner: text, note: text, person, others: { type: 'array', items: person } },
+    {
+      definitions: { employed: when('kind', 'employed', { required: ['employer'] }) },
+      allOf: [{ ...when('structure', 'company', { required: ['number'] }), else: { required: ['owner'] } }],
+      dependencies: { note: ['number'] },
+    },
+  );
+  const requiredIn = (data: JsonObject) =>
+    fieldsFor(schema, undefined, data).flatMap((field) => (isRequiredNow(field, data) ? [field.path.join('.')] : []));
+  expect(requiredIn({})).toEqual(['owner']);
+  expect(requiredIn({ structure: 'company' })).toEqual(['number']);
+  expect(requiredIn({ note: 'x' })).toEqual(['number', 'owner']);
+  expect(requiredIn({ structure: 'company', person: { kind: 'employed', phone: '1' } })).toEqual([
+    ...['number', 'person.employer', 'person.email'],
+  ]);
+  expect(requiredIn({ structure: 'company', others: [{}, { kind: 'employed' }] })).toEqual([
+    ...['number', 'others.1.employer'],
+  ]);
 });
 
 function messagesFor(schema: JsonObject, data: unknown, language: 'en' | 'fr' = 'en', uiSchema?: unknown): string[] {

@@ -3,6 +3,7 @@ import { type FieldParts, GroupedField, LabelledField } from '../../shared/field
 import { idOf, useForm } from '../form-context.ts';
 import type { Field } from '../model/fields.ts';
 import { type Path, pointerOf, valueAt } from '../model/json.ts';
+import { isRequiredNow } from '../model/required.ts';
 import type { Texts } from '../texts/texts.ts';
 import { ChoiceControl } from './choice-control.tsx';
 import type { ControlProps } from './control-props.ts';
@@ -14,11 +15,10 @@ import { NumberControl, TextControl } from './text-controls.tsx';
 export function Control({ field }: { field: Field }) {
   const { data, errors, change, texts } = useForm();
   const error = errors.get(pointerOf(field.path));
-  const isOptional =
-    !field.isRequired && field.kind !== 'checkbox' && field.kind !== 'object' && field.kind !== 'computed';
+  const saysOptional = !['checkbox', 'object', 'computed'].includes(field.kind) && !isRequiredNow(field, data);
   const parts: FieldParts = {
     id: idOf(field.path),
-    label: isOptional ? texts.optional(field.label) : field.label,
+    label: saysOptional ? texts.optional(field.label) : field.label,
     hint: hintOf(field, texts),
     error,
     errorPrefix: texts.problemAt,
