@@ -102,6 +102,24 @@ describe('the cleanup', () => {
     expect(await left()).toEqual({ event_keys: 1, events: 1, quarantine: 0, [table]: before[table] });
   });
 
+  it('keeps the newest idempotency keys of a tenant that has too many, and those of other tenants', async () => {
+    const [loud, quiet] = ['a'.repeat(24), 'b'.repeat(24)];
+    await pool.query(`
+      INSERT INTO tenants (id, name, realm) VALUES ('${loud}', 'Loud', 'loud'), ('${quiet}', 'Quiet', 'quiet');
+      INSERT INTO event_keys (tenant, namespace, key, accepted)
+      SELECT id, 'n', n, now() - n * interval '1 hour'
+      FROM generate_series(1, 50) n, tenants WHERE name = 'Loud' OR n > 40`);
+    const signal = new AbortController().signal;
+    await createEventStore(pool, undefined, 20).forgetKeys(new Date(0), signal);
+    const { rows } = await pool.query(
+      'SELECT tenant, min(key::int), max(key::int) FROM event_keys GROUP BY 1 ORDER BY 1',
+    );
+    expect(rows).toEqual([
+      { tenant: loud, min: 1, max: 20 },
+      { tenant: quiet, min: 41, max: 50 },
+    ]);
+  });
+
   it('removes no further rows once the process stops', async () => {
     await fill(1);
     await upkeep(AbortSignal.abort());

@@ -1,4 +1,5 @@
 // Stores accepted events in Postgres. An event and the job that routes it are committed together.
+import { escapeLiteral } from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { storedTraceparent } from '../../service/tracing/tracing.ts';
 import { deleteOldRows } from '../batches.ts';
@@ -24,6 +25,8 @@ const mostWaiting = { small: 10_000, large: 2_000 };
 const large = 65_536;
 /** Number of further events that are accepted if they may use the reserve. */
 const reserve = 10_000;
+/** Maximum number of idempotency keys of a tenant. Its oldest ones beyond this number are deleted. */
+const mostKeys = 1_000_000;
 /** `full`: the tenant has too many waiting events and notices. */
 export type Acceptance = 'stored' | 'repeated' | 'full';
 
@@ -32,8 +35,12 @@ const priority = 'priority => (least(n, 1000) / 10)::integer';
 
 export type EventStore = ReturnType<typeof createEventStore>;
 
-/** `keyOf` returns the key by which a repeated event is recognised. */
-export function createEventStore(database: Queryable, keyOf: typeof idempotencyKey = idempotencyKey) {
+/** `keyOf` returns the key by which a repeated event is recognised. A tenant keeps at most `most` of these keys. */
+export function createEventStore(
+  database: Queryable,
+  keyOf: typeof idempotencyKey = idempotencyKey,
+  most: number = mostKeys,
+) {
   async function oneOf<Event extends EventHead>(sql: string, sequence: string): Promise<Event | undefined> {
     return (await database.query<Event>(sql, [sequence])).rows[0];
   }
@@ -108,9 +115,17 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
       await database.query('DELETE FROM events WHERE sequence = $1', [sequence]);
     },
 
-    /** Deletes idempotency keys that were accepted before `limit`. Stops early if `signal` is aborted. */
-    forgetKeys: (limit: Date, signal: AbortSignal): Promise<void> =>
-      deleteOldRows(database, { table: 'event_keys', column: 'accepted' }, limit, signal),
+    /**
+     * Deletes idempotency keys that were accepted before `limit`, and the oldest ones of a tenant that has too many.
+     * Stops early if `signal` is aborted.
+     */
+    async forgetKeys(limit: Date, signal: AbortSignal): Promise<void> {
+      const keys = { table: 'event_keys', column: 'accepted' };
+      await deleteOldRows(database, keys, limit, signal);
+      const { rows } = await database.query<{ tenant: string; from: Date }>(crowdedSql, [most]);
+      for (const { tenant, from } of rows)
+        await deleteOldRows(database, { ...keys, unless: `t.tenant <> ${escapeLiteral(tenant)}` }, from, signal);
+    },
 
     /** Returns the number of events that are neither routed nor in quarantine, and the time of the oldest one. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
@@ -121,6 +136,11 @@ export function createEventStore(database: Queryable, keyOf: typeof idempotencyK
     },
   };
 }
+
+/** Finds the tenants with more than $1 keys, and the time of the oldest key that each of them keeps. */
+const crowdedSql = `
+SELECT tenants.id AS tenant, kept.accepted AS "from" FROM tenants, LATERAL (
+  SELECT k.accepted FROM event_keys k WHERE k.tenant = tenants.id ORDER BY k.accepted DESC OFFSET $1 - 1 LIMIT 1) kept`;
 
 /**
  * $1 tenant, $2 namespace, $3 idempotency key, $4 now, $5 name, $6 time, $7 correlation id, $8 context, $9 payload,
