@@ -4,16 +4,15 @@ import { createHash } from 'node:crypto';
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { anonymous, type Route, route } from '../../service/http/http-app.ts';
 import { sendShared, tenantOf } from '../../service/http/request-context.ts';
-import type { Urns } from '../../service/urn.ts';
 import { notFound } from './changes.ts';
 import { toCsv } from './csv.ts';
-import { isManager, type RegisterGuards, refuseRead, varyByCaller } from './policy.ts';
+import { type RegisterGuards, refuseRead, varyByCaller } from './policy.ts';
 import { registerOf } from './register.ts';
 import { entriesResponse, missing, nameParams, path, refusals, tenantQuery } from './schema.ts';
 import type { RegisterStore } from './store.ts';
 
-export function entriesRoute(options: RegisterGuards & { store: RegisterStore; urns: Urns }): Route {
-  const { bearer, tenant, anonymousReadLimit, namedTenant, store, urns } = options;
+export function entriesRoute(options: RegisterGuards & { store: RegisterStore }): Route {
+  const { bearer, tenant, anonymousReadLimit, namedTenant, isManager, store } = options;
   const render = createRenderer(JSON.stringify);
   const renderCsv = createRenderer(toCsv);
   return route({
@@ -50,7 +49,7 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
       const { caller } = response.locals;
       const context = { tenantId: tenantOf(response).id };
       let entries: readonly unknown[] | undefined;
-      if (isManager(caller, urns)) {
+      if (isManager(caller)) {
         entries = registerOf(name, await store.read(name, context))?.entries;
         if (!entries) throw notFound();
       } else {

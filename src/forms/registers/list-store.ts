@@ -2,8 +2,8 @@
 // page. A single call could list the whole namespace. It is not used, because the configuration service then looks up
 // the pins one after another, fails beyond 16 MiB, and sorts only the first page.
 import type { Configuration, Owner } from '../../platform/configuration.ts';
-import { definitionsIn, entriesOf, registerNamespace } from './register.ts';
-import { createRegisterPage, type NamedEntries, type RegisterPage } from './register-page.ts';
+import { definitionsIn, entriesOf, registerNamespace, toRegister } from './register.ts';
+import { createRegisterPage, type RegisterPage } from './register-page.ts';
 
 /** Maximum size of the entries on a page, in bytes of JSON. It limits the memory that a response needs. */
 const maxPageBytes = 8 * 1_048_576;
@@ -25,12 +25,13 @@ export function createRegisterList(
   readDefinitions: (context: TenantPlace) => Promise<unknown>,
 ): (context: TenantPlace, options: ListOptions, wait: WaitForRead) => Promise<RegisterPage> {
   return async (context, { top, after }, wait) => {
-    const readOne = async (name: string): Promise<NamedEntries> => {
-      return { name, entries: entriesOf(await wait(configuration.read(registerNamespace, name, context))) };
-    };
     const definitions = definitionsIn(await wait(readDefinitions(context)));
-    const page = createRegisterPage({ definitions, after, top, maxBytes: maxPageBytes });
     const names = [...definitions.keys()].filter((name) => after === undefined || name > after).sort();
+    const page = createRegisterPage({ top, maxBytes: maxPageBytes });
+    const readOne = async (name: string) => {
+      const entries = entriesOf(await wait(configuration.read(registerNamespace, name, context)));
+      if (entries) page.add(toRegister(name, definitions.get(name)?.description ?? '', entries));
+    };
     let [started, running] = [0, 0];
     // Reads one register more than the page needs, to find out whether another page follows. A slow read does not delay
     // the other reads.
@@ -41,7 +42,7 @@ export function createRegisterList(
         started += 1;
         running += 1;
         try {
-          page.add([await readOne(name)]);
+          await readOne(name);
         } finally {
           running -= 1;
         }

@@ -18,6 +18,7 @@ export interface RegisterPolicyOptions {
 export type RegisterGuards = ReturnType<typeof createRegisterGuards>;
 
 export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }: RegisterPolicyOptions) {
+  const managers = ['form-admin', urns.role('configuration-service', 'configuration-admin')];
   /** Finds the tenant by the query parameter `tenantId`, for calls without a token. */
   const namedTenant: Guard = {
     name: 'namedTenant',
@@ -34,8 +35,9 @@ export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }
      * other token.
      */
     bearer: bearer(verifier, [urns.service('form-service'), urns.service('configuration-service')]),
-    mayManage: role(...managerRoles(urns)),
-    isManager: (caller: Caller) => isManager(caller, urns),
+    mayManage: role(...managers),
+    /** True if the caller may read all registers of the tenant, including those that are not open. */
+    isManager: (caller: Caller | undefined) => caller !== undefined && managers.some((name) => caller.roles.has(name)),
     tenant: callTenant(tenants),
     anonymousReadLimit: addressLimit(anonymousReads),
     namedTenant,
@@ -47,13 +49,6 @@ export const varyByCaller: Guard = {
   name: 'varyByCaller',
   check: (_request, response) => void response.vary('Accept, Authorization'),
 };
-
-const managerRoles = (urns: Urns) => ['form-admin', urns.role('configuration-service', 'configuration-admin')];
-
-/** True if the caller may read all registers of the tenant, including those that are not open. */
-export function isManager(caller: Caller | undefined, urns: Urns): boolean {
-  return caller !== undefined && managerRoles(urns).some((role) => caller.roles.has(role));
-}
 
 /**
  * Returns the same refusal for a closed register, a missing register and a missing tenant, so that callers cannot tell
