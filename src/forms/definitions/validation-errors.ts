@@ -7,7 +7,7 @@ import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
  * names that member.
  */
 export function describeError(error: ErrorObject): FieldError {
-  return { pointer: `${error.instancePath}${memberOf(error)}`, detail: cut(detailOf(error), longestDetail) };
+  return { pointer: `${error.instancePath}${memberPointer(error)}`, detail: cut(detailOf(error), longestDetail) };
 }
 
 /** Maximum length of a detail. Some messages of Ajv quote the schema, such as a pattern of a megabyte. */
@@ -34,7 +34,7 @@ function cut(text: string, longest: number): string {
   return text.length > longest ? `${text.slice(0, longest)}…` : text;
 }
 
-function memberOf({ params }: ErrorObject): string {
+function memberPointer({ params }: ErrorObject): string {
   const name = params.missingProperty ?? params.additionalProperty ?? params.unevaluatedProperty ?? params.propertyName;
   return typeof name === 'string' ? jsonPointer([name]) : '';
 }

@@ -79,19 +79,17 @@ function operation(route: Route, method: string): ZodOpenApiOperationObject {
     ...(route.description && { description: route.description }),
     ...security(route),
     requestParams: {
-      ...(isObject(route.params) && { path: route.params }),
-      ...(isObject(route.query) && { query: route.query }),
+      ...(isZodObject(route.params) && { path: route.params }),
+      ...(isZodObject(route.query) && { query: route.query }),
       ...(header && { header }),
     },
     ...(body && { requestBody: { required: true, content: { [bodyTypeOf(route)]: { schema: body } } } }),
-    responses: {
-      ...Object.fromEntries(
-        Object.entries({ ...impliedResponses(route), ...route.responses }).map(([status, described]) => [
-          status,
-          response(Number(status), described),
-        ]),
-      ),
-    },
+    responses: Object.fromEntries(
+      Object.entries({ ...impliedResponses(route), ...route.responses }).map(([status, described]) => [
+        status,
+        response(Number(status), described),
+      ]),
+    ),
   };
 }
 
@@ -106,13 +104,9 @@ const schemes = {
   },
 } as const;
 
-function usedSchemes(routes: Route[]): Partial<typeof schemes> {
-  const used = new Set(routes.flatMap(credentialsOf));
-  return {
-    ...(used.has('bearer') && { bearer: schemes.bearer }),
-    ...(used.has('session') && { session: schemes.session }),
-    ...(used.has('form') && { form: schemes.form }),
-  };
+function usedSchemes(routes: Route[]) {
+  const used = new Set<string>(routes.flatMap(credentialsOf));
+  return Object.fromEntries(Object.entries(schemes).filter(([name]) => used.has(name)));
 }
 
 /**
@@ -125,7 +119,7 @@ function security(route: Route): Pick<ZodOpenApiOperationObject, 'security'> {
   return { security: credentials.map((credential) => (credential === 'none' ? {} : { [credential]: [] })) };
 }
 
-function isObject(schema: z.ZodType | undefined): schema is z.ZodObject {
+function isZodObject(schema: z.ZodType | undefined): schema is z.ZodObject {
   return schema instanceof z.ZodObject;
 }
 

@@ -208,13 +208,13 @@ async function canTrack({ send }: ClientKind): Promise<boolean> {
 }
 
 function guard(client: RawClient, isUp: () => boolean, recorders: CommandRecorders, run: Run = runNow): RedisCommands {
-  const within = <T>(work: () => Promise<T>) => attempt(() => run(work), isUp, recorders);
+  const guarded = <T>(work: () => Promise<T>) => attempt(() => run(work), isUp, recorders);
   return {
-    get: (key) => within(() => client.get(key)),
-    hGetAll: (key) => within(() => client.hGetAll(key)),
-    set: (key, value, options) => within(() => client.set(key, value, options)),
-    del: (keys) => within(() => client.del(keys)),
-    eval: (script, options) => within(() => client.eval(script, options)),
+    get: (key) => guarded(() => client.get(key)),
+    hGetAll: (key) => guarded(() => client.hGetAll(key)),
+    set: (key, value, options) => guarded(() => client.set(key, value, options)),
+    del: (keys) => guarded(() => client.del(keys)),
+    eval: (script, options) => guarded(() => client.eval(script, options)),
   };
 }
 

@@ -25,8 +25,8 @@ function statementSpan(text: string): SpanOptions {
 }
 
 /**
- * Adds a span to each statement that is passed to `pool.query` as a text, without a callback. The span includes the wait
- * for a connection. Does nothing if no collector is configured.
+ * Adds a span to each statement that `pool.query` gets as a text, without a callback. The span includes the wait for a
+ * connection. Does nothing if no collector is configured.
  */
 export function tracePool(pool: pg.Pool): void {
   if (!isTracing()) return;
