@@ -9,6 +9,7 @@ import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { Checkbox, TextArea, TextField } from '../elements/fields.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAnnounce } from '../elements/status.tsx';
+import { Unsaved } from '../elements/unsaved.tsx';
 import { useAction } from '../elements/use-action.ts';
 import { useKept } from '../session/kept.ts';
 import {
@@ -80,7 +81,7 @@ export function ClientForm({ stored, onSaved }: Props) {
     });
   return (
     <form onSubmit={onSubmit} noValidate>
-      {stored && kept.isKept && <Unsaved discard={() => void discard(stored.id)} />}
+      {stored && kept.isKept && <Unsaved onDiscard={() => void discard(stored.id)} />}
       <ErrorSummary errors={errors} />
       <Fields texts={texts} set={(next) => kept.set({ texts: next, base })} errors={errors} isNew={!stored} />
       <button type="submit" class="button" aria-disabled={action.isBusy}>
@@ -94,17 +95,6 @@ export function ClientForm({ stored, onSaved }: Props) {
         </button>
       )}
     </form>
-  );
-}
-
-function Unsaved({ discard }: { discard(): void }) {
-  return (
-    <p class="note">
-      You have changes that are not saved.{' '}
-      <button type="button" class="link" onClick={discard}>
-        Discard them
-      </button>
-    </p>
   );
 }
 

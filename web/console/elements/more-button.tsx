@@ -31,7 +31,7 @@ export function MoreButton<T>({ label, load, read }: Props<T>) {
     });
   return (
     <>
-      <button type="button" class="button quiet" onClick={() => void more()}>
+      <button type="button" class="button quiet" aria-disabled={action.isBusy} onClick={() => void more()}>
         {label}
       </button>
       {action.problem && <ProblemBox problem={action.problem} takesFocus />}

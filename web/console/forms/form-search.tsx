@@ -5,7 +5,7 @@ import { ErrorSummary } from '../elements/error-summary.tsx';
 import { errorOf, type FieldError } from '../elements/field-error.ts';
 import { Select, TextField } from '../elements/fields.tsx';
 import { type DefinitionList, type DefinitionName, statuses } from './form.ts';
-import type { Filter } from './form-filter.ts';
+import { type Filter, filterOf } from './form-filter.ts';
 
 interface Props {
   filter: Filter;
@@ -16,15 +16,7 @@ interface Props {
   onSearch(filter: Filter, address: string): void;
 }
 
-const empty: Filter = {
-  definition: '',
-  status: '',
-  anonymous: '',
-  createdAfter: '',
-  createdBefore: '',
-  sort: '',
-  after: '',
-};
+const empty = filterOf(new URLSearchParams());
 
 export function FormSearch({ filter, address, definitions, problem, onSearch }: Props) {
   const [draft, setDraft] = useState(filter);

@@ -3,6 +3,7 @@ import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { useLoad } from '../elements/loaded.tsx';
 import { LoadedList, onThisPage, PageLinks } from '../elements/loaded-list.tsx';
+import type { ListPage } from '../elements/more-button.tsx';
 import { ProblemBox } from '../elements/problem-box.tsx';
 import { useAnnounce } from '../elements/status.tsx';
 import { Table } from '../elements/table.tsx';
@@ -12,16 +13,11 @@ import { addressOfPage } from '../location.ts';
 import { useSignedIn } from '../session/session-context.ts';
 import { type QuarantinedItem, quarantineRequest, releaseRequest } from './operations.ts';
 
-interface List {
-  results: QuarantinedItem[];
-  page: { next: string | null };
-}
-
 /** `after` is the position after which the shown page begins; empty at the first page. */
 export function Quarantine({ after }: { after: string }) {
   const { tenant } = useSignedIn();
   const at = (next: string) => addressOfPage(tenant, ['operations'], new URLSearchParams(next && { after: next }));
-  const load = useLoad(after, () => send<List>(quarantineRequest(after)));
+  const load = useLoad(after, () => send<ListPage<QuarantinedItem>>(quarantineRequest(after)));
   return (
     <section aria-labelledby="quarantine-title">
       <h2 id="quarantine-title">Quarantine</h2>

@@ -4,6 +4,7 @@ import { send } from '../api/send.ts';
 import { Curl } from '../elements/curl.tsx';
 import { Loaded, useLoad } from '../elements/loaded.tsx';
 import { LoadedList, onThisPage, PageLinks } from '../elements/loaded-list.tsx';
+import type { ListPage } from '../elements/more-button.tsx';
 import { Page } from '../elements/page.tsx';
 import { Table } from '../elements/table.tsx';
 import { addressOfPage, type Place } from '../location.ts';
@@ -11,10 +12,7 @@ import { deadReferences, type FoundReferences, listRequest, type Register } from
 import { RegisterCreate } from './register-create.tsx';
 import { References } from './register-references.tsx';
 
-interface List {
-  results: Register[];
-  page: { next: string | null };
-}
+type List = ListPage<Register>;
 
 export function RegisterList({ place }: { place: Place }) {
   const after = place.query.get('after') ?? '';

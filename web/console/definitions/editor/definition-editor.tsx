@@ -8,6 +8,7 @@ import { Curl } from '../../elements/curl.tsx';
 import { loadPart } from '../../elements/load-part.ts';
 import { Loaded, useLoad } from '../../elements/loaded.tsx';
 import { ProblemBox } from '../../elements/problem-box.tsx';
+import { Unsaved } from '../../elements/unsaved.tsx';
 import { useAction } from '../../elements/use-action.ts';
 import { type KeptValue, useKept } from '../../session/kept.ts';
 import { locate } from '../configuration.ts';
@@ -50,20 +51,13 @@ export function DefinitionEditor({ located, onChanged }: Props) {
     <section aria-labelledby="editor-title">
       <h2 id="editor-title">Edit</h2>
       {kept.isKept && (
-        <p class="note">
-          You have changes that are not saved.{' '}
-          <button
-            type="button"
-            class="link"
-            onClick={() => {
-              kept.forget(initial);
-              // Somebody else may have changed the definition since it was loaded.
-              onChanged('Your changes were discarded.');
-            }}
-          >
-            Discard them
-          </button>
-        </p>
+        <Unsaved
+          onDiscard={() => {
+            kept.forget(initial);
+            // Somebody else may have changed the definition since it was loaded.
+            onChanged('Your changes were discarded.');
+          }}
+        />
       )}
       <Settings draft={draftValue} problems={problems} />
       <Schemas draft={draftValue} problems={problems} />
