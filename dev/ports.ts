@@ -3,7 +3,7 @@
 // server that is closed for a moment.
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOfError } from '../src/service/error-code.ts';
 
 /** A server of `node:net`, `node:http` or `node:https`. */
@@ -57,7 +57,7 @@ export async function findFreePort(): Promise<number> {
 
 /** Listens on this port of 127.0.0.1 as soon as it is free. Rejects with `EADDRINUSE` after 10 s. */
 export async function listenAt(server: PortServer, port: number): Promise<void> {
-  for (const deadline = performance.now() + patience; ; await delay(50)) {
+  for (const deadline = performance.now() + patience; ; await sleep(50)) {
     try {
       return await listenOnce(server, port);
     } catch (error) {

@@ -1,6 +1,6 @@
 // Registers the console's client for the demo tenant at the identity provider, so that people can sign in immediately.
 // The token handler writes this client to the core configuration.
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { consoleId } from '../../src/service/clients/client-rules.ts';
 import { sendJson } from './send-json.ts';
 
@@ -25,7 +25,7 @@ export async function registerConsole({ url, token, publicUrl }: ConsoleConnecti
     if (status < 300 || status === 404 || status === 409) return status;
     throw new Error(`The console's client was not registered: ${status} to ${method}: ${text}`);
   };
-  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await delay(50)) {
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await sleep(50)) {
     const updated = await send('PUT', { redirectUris: [callback] });
     if (updated === 200) return;
     if (updated === 404) continue;

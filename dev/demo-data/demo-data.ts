@@ -1,6 +1,6 @@
 // The demo data of `npm start`: the tenant, the directory, a form definition and a client of the token handler.
 // Existing data is not overwritten, so that a restart loses no changes. The register of countries is in countries.ts.
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Urns } from '../../src/service/urn.ts';
 import type { Targets } from '../gateway.ts';
 import { businessLicence, businessLicenceId } from './business-licence.ts';
@@ -51,7 +51,7 @@ export async function writeDemoData(options: Connection & { urns: Urns; publicUr
  * before that. The form service registers the type in the background after its start. Throws after 30 s.
  */
 export async function waitForNotices(connection: Connection): Promise<void> {
-  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await delay(50)) {
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await sleep(50)) {
     const types = await call(connection, 'GET', 'platform/notification-service/latest?core=true');
     if (types && typeof types === 'object' && 'form-status-updates' in types) return;
   }

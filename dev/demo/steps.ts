@@ -2,7 +2,7 @@
 // account.
 
 import { randomInt } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { businessLicenceId, exampleFormData } from '../demo-data/business-licence.ts';
 import { type Conversation, check, Surprise, shorten } from './conversation.ts';
@@ -108,7 +108,7 @@ async function readCode(talk: Conversation, print: (line: string) => void, addre
 }
 
 async function waitForMail(talk: Conversation, address: string, matches: (mail: Mail) => boolean): Promise<Mail> {
-  for (const deadline = Date.now() + longestWait; Date.now() < deadline; await delay(200)) {
+  for (const deadline = Date.now() + longestWait; Date.now() < deadline; await sleep(200)) {
     const messages = await talk.peek('/mailbox/messages');
     const found =
       Array.isArray(messages) && messages.filter(isMail).find((mail) => mail.to === address && matches(mail));

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Cluster, connect, databaseUrl, isAlive, ownerLock, stopServer } from './cluster.ts';
 
@@ -20,7 +20,7 @@ export async function stopOrphan(cluster: Cluster): Promise<void> {
   // A crash of the machine can leave an empty pid file. Postgres does not start while the pid file is empty.
   if (!pid) return rm(pidFile, { force: true });
   const begun = Date.now();
-  for (const deadline = begun + 15_000; isAlive(Number(pid)); await delay(100)) {
+  for (const deadline = begun + 15_000; isAlive(Number(pid)); await sleep(100)) {
     const client = await connect(databaseUrl(cluster, port ?? '', 'postgres')).catch(() => undefined);
     if (client) {
       const found = await describe(client).finally(() => client.end());

@@ -1,7 +1,7 @@
 // Owns a Postgres server while this process runs, through a connection that holds an advisory lock. The lock tells a
 // later start that the server is in use. If a Postgres backend crashes, Postgres ends all connections; this process
 // then connects and takes the lock again.
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { codeOfError } from '../../src/service/error-code.ts';
 import { type Cluster, connect, databaseUrl, ownerLock, stopServer } from './cluster.ts';
@@ -36,7 +36,7 @@ export async function takeOwnership(cluster: Cluster, port: number): Promise<Emb
   }
 
   async function recover(): Promise<void> {
-    for (const deadline = Date.now() + longestRecovery; !stopping; await delay(200)) {
+    for (const deadline = Date.now() + longestRecovery; !stopping; await sleep(200)) {
       try {
         owner = await own(urlOf('postgres'));
         return;

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from '../ports.ts';
 import { findBinaries, openFolder } from './binaries.ts';
 import { administrator, type Cluster, lastLine, run, stopServer } from './cluster.ts';
@@ -105,7 +105,7 @@ async function launch(cluster: Cluster, settings: Record<string, string>): Promi
   // The loop retries the start for two reasons. Another program may take the port before Postgres does. Children of a
   // killed postmaster can block the start until their statements end, which takes 15 s at most.
   for (let attempt = 0; attempt < 8; attempt += 1) {
-    if (attempt > 0) await delay(700 * attempt);
+    if (attempt > 0) await sleep(700 * attempt);
     const port = await findFreePort();
     const all = {
       listen_addresses: '127.0.0.1',

@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 export interface ChildOptions {
@@ -62,14 +62,14 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
       if (stopping || !wasReady) return;
       if (Date.now() - started > 30_000) waitMs = 500;
       options.onDeath(reason, waitMs);
-      await delay(waitMs);
+      await sleep(waitMs);
       if (stopping) return;
       child = launch(options);
     }
   }
 
   async function becomeReady(): Promise<void> {
-    for (const deadline = Date.now() + longestStart; !(await isReady()); await delay(50)) {
+    for (const deadline = Date.now() + longestStart; !(await isReady()); await sleep(50)) {
       if (stopping) return;
       if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
         const words = await lastWords(options.logFile);
@@ -86,7 +86,7 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
     stop: async () => {
       stopping = true;
       await endChild(child);
-      await Promise.race([watching, delay(longestWait, undefined, { ref: false })]);
+      await Promise.race([watching, sleep(longestWait, undefined, { ref: false })]);
     },
   };
 }

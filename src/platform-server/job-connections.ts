@@ -2,7 +2,7 @@
 // can end the process, because the library does not handle the rejection of the statement that marks a job as completed
 // or failed. A connection attempt waits until Postgres is available again. The error of a failed statement gets a code
 // for which the library retries the statement.
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 
 export interface JobConnections {
@@ -27,7 +27,7 @@ export function createJobConnections(pool: pg.Pool): JobConnections {
       try {
         return patient(await pool.connect(), () => isClosed);
       } catch {
-        await delay(pause, undefined, { ref: false });
+        await sleep(pause, undefined, { ref: false });
       }
     }
   }

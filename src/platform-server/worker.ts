@@ -3,7 +3,7 @@
 // holds without running the job. By itself, the library frees a lock only after four hours, and gives up a job after a
 // number of attempts.
 import { EventEmitter } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Runner,
   run,
@@ -209,7 +209,7 @@ async function forgetPools(pool: pg.Pool, ids: string[]): Promise<void> {
 }
 
 async function rest(milliseconds: number, signal: AbortSignal): Promise<void> {
-  await delay(milliseconds, undefined, { signal }).catch(() => undefined);
+  await sleep(milliseconds, undefined, { signal }).catch(() => undefined);
 }
 
 /** Creates a logger for the library. It logs messages without the job's payload, and logs errors as warnings. */

@@ -2,7 +2,7 @@
 // can finish until the deadline, when their connections are closed.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { setTimeout as delay, setImmediate as endOfPoll } from 'node:timers/promises';
+import { setImmediate as endOfPoll, setTimeout as sleep } from 'node:timers/promises';
 import { createServer } from '../http/node-http.ts';
 import { ignoreAfterClose, limitBodies, readRestOfBodies } from '../http/slow-bodies.ts';
 import { serveUnreadable } from '../http/unreadable-requests.ts';
@@ -92,7 +92,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
     options.log.info({ deadlineMs: options.drainDeadline }, 'stopping');
     const drainDelay = options.drainDelay ?? 0;
     connections.announceClose();
-    await delay(drainDelay);
+    await sleep(drainDelay);
     if (!(await connections.drain(Math.max(options.drainDeadline - drainDelay, 0))))
       options.log.warn('requests were cut at the drain deadline');
     try {

@@ -1,6 +1,6 @@
 // Connects to Redis: to a single server, a Sentinel group or a Cluster. Opens and reopens the connection in the
 // background, and pings Redis over it. While Redis is disconnected, commands fail instead of being queued.
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import {
   type BasicPooledClientSideCache,
@@ -170,7 +170,7 @@ export function watchConnection(
       (error) => set(false, error),
     );
     while (!isClosed) {
-      const pause = delay(pingInterval, undefined, { ref: false });
+      const pause = sleep(pingInterval, undefined, { ref: false });
       const checked = check();
       await Promise.race([pause, checked]);
       // While Redis is up, a ping starts every interval, even if earlier pings have no response yet. If Redis is slow,
@@ -179,7 +179,7 @@ export function watchConnection(
       if (state === 'up') continue;
       // While Redis is down, only one ping runs: a second one would count as traffic and keep a dead socket open.
       await checked;
-      await delay(pingInterval / 4, undefined, { ref: false });
+      await sleep(pingInterval / 4, undefined, { ref: false });
     }
   };
   run().catch(() => undefined);
@@ -209,7 +209,7 @@ async function connect(client: RawClient, isClosed: () => boolean, onFailure: (e
       return;
     } catch (error) {
       onFailure(error);
-      await delay(pingInterval / 2, undefined, { ref: false });
+      await sleep(pingInterval / 2, undefined, { ref: false });
     }
   }
 }

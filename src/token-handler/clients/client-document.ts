@@ -1,6 +1,6 @@
 // The clients of one configuration document. A tenant may write thousands of entries. The class therefore parses an
 // entry only when the entry is first needed. While the class parses a whole list, it regularly lets other requests run.
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Client, ClientParser, ParsedClient } from './client.ts';
 import type { CatalogMetrics } from './client-metrics.ts';
@@ -50,7 +50,7 @@ export class ClientDocument {
     for (const id of this.#entries.keys()) {
       this.get(id);
       if (performance.now() - began < longestPart) continue;
-      await setImmediate();
+      await nextTurn();
       began = performance.now();
     }
     return this.#parsed;

@@ -1,7 +1,7 @@
 // Refreshes the tokens of sessions: in the background before the access token expires, and on demand afterward. Across
 // all replicas, only one attempt at a time sends a session's refresh token. A refresh token that may have been used is
 // never sent again, because the identity provider may treat its reuse as a theft (RFC 9700 section 4.14.2).
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { Problem } from '../../service/http/problem.ts';
 import type { FairQueue } from '../../service/limits/fair-queue.ts';
@@ -105,7 +105,7 @@ export class Refresher {
   /** Prevents new attempts, and waits until the running attempts have ended, for 4 s at most. */
   async close(): Promise<void> {
     this.#attempts.close();
-    await Promise.race([Promise.allSettled(this.#running.values()), delay(4_000, undefined, { ref: false })]);
+    await Promise.race([Promise.allSettled(this.#running.values()), sleep(4_000, undefined, { ref: false })]);
   }
 
   #run(found: FoundSession): Promise<void> {
@@ -132,7 +132,7 @@ export class Refresher {
       const running = this.#running.get(handle);
       const pause = this.#pauseOf(handle);
       if (running) await untilOver(running, left);
-      else if (state.intent !== undefined || this.#attempts.isWithdrawing(handle)) await delay(pollInterval);
+      else if (state.intent !== undefined || this.#attempts.isWithdrawing(handle)) await sleep(pollInterval);
       else if (pause) throw this.#noNewToken(pause);
       else await untilOver(this.#run(found), left);
     }
