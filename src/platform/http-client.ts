@@ -137,8 +137,8 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       try {
         const { url, signal } = call;
         const { method } = request;
-        const isLast = isSuspect || !keepsConnections;
-        const response = await exchange(agent, { service, method, url, headers, body, signal, isLast });
+        const closesConnection = isSuspect || !keepsConnections;
+        const response = await exchange(agent, { service, method, url, headers, body, signal, closesConnection });
         currentSpan()?.set({ 'http.response.status_code': response.status });
         if (response.status < 500 || request.ownFailures?.includes(response.status)) return response;
         throw responseError(service, response, request.isFixed);

@@ -14,7 +14,7 @@ export interface Exchange {
   /** Aborts the exchange, even while the response is being read. */
   signal: AbortSignal;
   /** True if the connection must be closed after the response. */
-  isLast: boolean;
+  closesConnection: boolean;
 }
 
 export interface RawResponse {
@@ -27,7 +27,7 @@ export interface RawResponse {
  * and `failed` if the response is invalid, or if the exchange fails while the response is being read.
  */
 export async function exchange(agent: HttpAgent, request: Exchange): Promise<RawResponse> {
-  const { service, method, url, headers, body, signal, isLast: reset } = request;
+  const { service, method, url, headers, body, signal, closesConnection: reset } = request;
   let response: Dispatcher.ResponseData;
   try {
     const { origin } = url;

@@ -172,7 +172,7 @@ function createManagement({ addresses, agent, timeout }: ProviderRegistrationOpt
       },
       body: body ? JSON.stringify(body) : null,
       signal: AbortSignal.timeout(timeout),
-      isLast: true,
+      closesConnection: true,
     });
 }
 

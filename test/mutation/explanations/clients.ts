@@ -105,7 +105,7 @@ export const clients: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/clients/provider-registration.ts',
-    text: 'isLast: true,',
+    text: 'closesConnection: true,',
     changes: [['true', 'false']],
     kind: 'second barrier',
     why: 'the connection would be kept. If it is dead at the next registration, that one fails, and its client is removed as a leftover.',
