@@ -38,7 +38,7 @@ export async function countDraft(
   const limit = (name: string, key: string, most: number) => limitOf(options, name, key, { most, amount: 1 });
   const own = [
     limit(retryLimit, `${tenantId}\0${request}`, 1),
-    limit('apply-drafts-address', addressOf(response), perAddress),
+    limit('apply-drafts-address', networkOf(response.locals.forwarded.address), perAddress),
     limit(
       'apply-drafts-email',
       `${tenantId}\0${normalAddress({ channel: 'email', address: email })}`,
@@ -67,7 +67,7 @@ export async function countUpload(options: CountOptions, bytes: number, response
   const amount = Math.ceil(bytes / kibibyte);
   const limit = (name: string, key: string, most: number) =>
     limitOf(options, name, key, { most: Math.floor(most / kibibyte), amount });
-  const own = [limit('apply-upload-bytes-address', addressOf(response), perAddress)];
+  const own = [limit('apply-upload-bytes-address', networkOf(response.locals.forwarded.address), perAddress)];
   const shared = {
     tenant: limit('apply-upload-bytes-tenant', tenantId, perTenant),
     reserve: limit('apply-upload-bytes-reserve', tenantId, reserveOf(total)),
@@ -87,7 +87,6 @@ const networksPerEmail = 3;
 /** The part of a total limit that each tenant has in any case, so that strangers cannot use up the limit for all. */
 const reserveOf = (total: number) => Math.floor(total / 50);
 const kibibyte = 1_024;
-const addressOf = (response: Response) => networkOf(response.locals.forwarded.address);
 const limitOf = ({ hashes }: CountOptions, name: string, key: string, of: { most: number; amount: number }): Limit => ({
   name,
   key: hashes.limit(name, key),

@@ -35,10 +35,10 @@ export class KeysUnavailable extends Error {
 }
 
 /**
- * Who sent a token: a caller of this service, or the identity provider, from its token endpoint. Each source has its
+ * Who sent a token: a caller of this service, or the identity provider, from its token endpoint. Each sender has its
  * own limit of waiting tokens. Callers whose tokens name invented keys therefore cannot make a sign-in fail.
  */
-export type TokenSource = 'caller' | 'provider';
+export type TokenSender = 'caller' | 'provider';
 
 export interface RealmKeys {
   /**
@@ -46,7 +46,7 @@ export interface RealmKeys {
    * the key. Throws JWKSNoMatchingKey of jose if the realm does not publish the key, and KeysUnavailable if the keys
    * cannot be downloaded in time.
    */
-  find(source: TokenSource, ...query: KeyQuery): Promise<FoundKey>;
+  find(sender: TokenSender, ...query: KeyQuery): Promise<FoundKey>;
   /**
    * False if the realm may have published different keys since `keys` were downloaded. A token that was verified with
    * `keys` must then be verified again.
@@ -67,8 +67,8 @@ export interface RealmKeysOptions {
   /** Reserves one download in the budget of all realms. Returns the milliseconds until the download may start. */
   reserve(): number;
   /** Counts a token that waits for a download. Returns false if too many wait already. */
-  enter(source: TokenSource): boolean;
-  leave(source: TokenSource): void;
+  enter(sender: TokenSender): boolean;
+  leave(sender: TokenSender): void;
   /** For each missing key that a token has named: the start time of the last download without this key. */
   misses: { get(query: KeyQuery): number | undefined; set(query: KeyQuery, at: number): void };
   pace: KeyPace;
@@ -98,13 +98,13 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
 
   return {
     areCurrent: (keys) => kept.usable() === keys,
-    async find(source, ...query) {
+    async find(sender, ...query) {
       const usable = kept.usable();
       const found = await lookFor(query, usable);
       if (found) return found;
       const missedAt = usable ? misses.get(query) : undefined;
       if (missedAt !== undefined && now() - missedAt < pace.missed) throw new jose.errors.JWKSNoMatchingKey();
-      if (!enter(source)) {
+      if (!enter(sender)) {
         // The download still happens: if it finds the key, the next token with this key is accepted.
         downloads.request();
         throw usable ? new jose.errors.JWKSNoMatchingKey() : new KeysUnavailable('too many tokens wait for keys');
@@ -113,7 +113,7 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
       // Calls `leave` when the search ends, not when the caller stops waiting. Otherwise the count of waiting tokens
       // would be too low.
       return within(
-        findAfterDownload(query).finally(() => leave(source)),
+        findAfterDownload(query).finally(() => leave(sender)),
         pace.patience,
         late,
       );

@@ -10,7 +10,7 @@ import { startBudget } from '../limits/paced-call.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { downloadKeySet, type KeySet } from './key-set.ts';
-import { createRealmKeys, type KeyPace, type KeyQuery, type RealmKeys, type TokenSource } from './realm-keys.ts';
+import { createRealmKeys, type KeyPace, type KeyQuery, type RealmKeys, type TokenSender } from './realm-keys.ts';
 
 /** Algorithms that a token of a caller may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
@@ -45,7 +45,7 @@ const usualPace: SigningKeysPace = {
   perSecond: 100,
 };
 
-/** Maximum number of tokens of one source that may wait for a download, for one realm and in total. */
+/** Maximum number of tokens of one sender that may wait for a download, for one realm and in total. */
 const mostWaiting = { realm: 250, total: 1_000 };
 /** Maximum number of realms, and of missing keys, that are remembered. */
 const mostRealms = 5_000;
@@ -79,7 +79,7 @@ export interface SigningKeys {
    * Returns the function with which jose finds the key of a realm's token. That function throws the same errors as
    * `verify`.
    */
-  ofRealm(realm: string, source?: TokenSource): jose.JWTVerifyGetKey;
+  ofRealm(realm: string, sender?: TokenSender): jose.JWTVerifyGetKey;
 }
 
 /**
@@ -102,15 +102,15 @@ export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
         get: (query) => misses.get(missOf(realm, query)),
         set: (query, at) => void misses.set(missOf(realm, query), at),
       },
-      enter(source) {
-        if (waitingHere[source] >= mostWaiting.realm || waiting[source] >= mostWaiting.total) return false;
-        waitingHere[source] += 1;
-        waiting[source] += 1;
+      enter(sender) {
+        if (waitingHere[sender] >= mostWaiting.realm || waiting[sender] >= mostWaiting.total) return false;
+        waitingHere[sender] += 1;
+        waiting[sender] += 1;
         return true;
       },
-      leave(source) {
-        waitingHere[source] -= 1;
-        waiting[source] -= 1;
+      leave(sender) {
+        waitingHere[sender] -= 1;
+        waiting[sender] -= 1;
       },
     });
   }
@@ -118,9 +118,9 @@ export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
 
   return {
     ofRealm:
-      (realm, source = 'caller') =>
+      (realm, sender = 'caller') =>
       async (...query) =>
-        (await realms.memo(realm).find(source, ...query)).key,
+        (await realms.memo(realm).find(sender, ...query)).key,
     async verify(realm, token, claims) {
       const realmKeys = realms.memo(realm);
       let used: KeySet | undefined;

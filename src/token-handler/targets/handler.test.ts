@@ -9,7 +9,6 @@ import type { HttpResponse } from '../../service/http/request-context.ts';
 import type { Client } from '../clients/client.ts';
 import type { LiveSession } from '../sessions/session.ts';
 import {
-  addressOf,
   checkMethod,
   checkNoServiceWorker,
   checkPath,
@@ -17,6 +16,7 @@ import {
   findTarget,
   pathAt,
   type TargetHandlerOptions,
+  targetAddressOf,
 } from './handler.ts';
 import type { Outgoing } from './proxy-options.ts';
 import type { AddedHeaders } from './request-headers.ts';
@@ -201,8 +201,8 @@ describe('a step of the target handler', () => {
   it('reads the target’s id and path from addresses with and without a version', async () => {
     const read = { targetId: 'api', path: '/a', query: '?b' };
     for (const prefix of ['/token-handler/v1/targets', '/token-handler/targets'])
-      expect(addressOf({ url: `${prefix}/api/a?b` })).toEqual(read);
-    expect(await slugOf(() => addressOf({ url: 'http://a/token-handler/v1/targets/api' }))).toBe('invalid-path');
+      expect(targetAddressOf({ url: `${prefix}/api/a?b` })).toEqual(read);
+    expect(await slugOf(() => targetAddressOf({ url: 'http://a/token-handler/v1/targets/api' }))).toBe('invalid-path');
   });
 
   it('finds a target of the session’s client only', async () => {

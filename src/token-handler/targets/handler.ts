@@ -77,7 +77,7 @@ function createSteps({ guards, catalog, upstreams, requestHeaders }: TargetHandl
     checkNoServiceWorker(request);
     checkRequestLength(request);
     const live = sessionOf(response);
-    const address = addressOf(request);
+    const address = targetAddressOf(request);
     const target = await findTarget(catalog, live.session, address);
     response.locals.targetId = target.id;
     checkPath(address);
@@ -123,7 +123,7 @@ function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void
 }
 
 /** Returns the target's address in the request line. Throws Problem `invalid-path` if it does not name a target. */
-export function addressOf({ url = '' }: Pick<IncomingMessage, 'url'>): TargetAddress {
+export function targetAddressOf({ url = '' }: Pick<IncomingMessage, 'url'>): TargetAddress {
   const address = parseTargetAddress(url);
   if (!address) throw invalidPath();
   return address;

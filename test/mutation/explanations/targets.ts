@@ -67,7 +67,7 @@ export const targets: readonly Explanation[] = [
   },
   {
     file: 'src/token-handler/targets/handler.ts',
-    text: "export function addressOf({ url = '' }: Pick<IncomingMessage, 'url'>): TargetAddress {",
+    text: "export function targetAddressOf({ url = '' }: Pick<IncomingMessage, 'url'>): TargetAddress {",
     changes: [["''", '"Stryker was here!"']],
     kind: 'equivalent',
     why: 'the request line always has a path; an empty one and this text are both refused.',
