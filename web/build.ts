@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -36,6 +36,8 @@ async function build(): Promise<void> {
     for (const app of apps) await buildApp(app, join(folder, app));
     for (const name of modules) await buildModule(name, join(folder, name));
     await writeFile(join(folder, version), '');
+    // Only the owner can read a new temporary folder, and the image runs as another user.
+    await chmod(folder, 0o755);
     await replaceOutput(folder, version);
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -81,6 +81,18 @@ describe('a trial installation', () => {
     expect(said).not.toContain('failed');
   });
 
+  it.each([
+    ['/apply/demo/business-licence', 'text/html'],
+    ['/apply/api/tenants/demo/definitions/business-licence', 'application/json'],
+    ['/console/demo', 'text/html'],
+  ])('serves the pages for people: %s', async (path, type) => {
+    const response = await fetch(`${world.url}${path}`, { headers: { 'Sec-Fetch-Site': 'same-origin' } });
+    expect({ status: response.status, type: response.headers.get('content-type') }).toMatchObject({
+      status: 200,
+      type: expect.stringContaining(type),
+    });
+  });
+
   it('has only pods that satisfy the Pod Security level restricted', async () => {
     // The namespace enforces the Pod Security level. A rejected pod would cause an event.
     const events = await world.kubectl('get', 'events', '-o', 'jsonpath={.items[*].message}');

@@ -1,6 +1,6 @@
 // Tests the content of the image. Each command of the image runs without a shell, as an unprivileged user, and writes
 // no file.
-import { readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess, testServiceSecret } from '../support/access.ts';
@@ -56,6 +56,18 @@ describe('the image', () => {
       expect(inside).toContain(`app/${path}`);
     const unwanted = /^app\/(?:.*\.ts$|.*\.map$|(?:dev|test|docs)\b|.*node_modules\b)|_cacache/;
     expect(inside.filter((path) => unwanted.test(path))).toEqual([]);
+  });
+
+  it('contains the pages, and the user of the image can read all of /app', () => {
+    const inside = files().filter((path) => path.startsWith('app/'));
+    for (const name of ['apply', 'console']) expect(inside).toContain(`app/web/dist/${name}/index.html`);
+    // A folder must also be searchable.
+    const isReadable = (path: string) => {
+      const entry = statSync(join(image.path, path));
+      const needed = entry.isDirectory() ? 0o5 : 0o4;
+      return entry.uid === 65532 || (entry.mode & needed) === needed;
+    };
+    expect(inside.filter((path) => !isReadable(path))).toEqual([]);
   });
 
   it('runs as an unprivileged user in /app, and has descriptive labels', () => {

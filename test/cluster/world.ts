@@ -187,7 +187,11 @@ function worldValues({ namespace, host, url }: World): object {
   return {
     image: { repository, tag },
     access: { url: `http://test-parts.${namespace}.svc:8080/auth`, publicUrl: `${url}/auth` },
-    forms: { account: { secret: { value: serviceSecret } } },
+    forms: {
+      account: { secret: { value: serviceSecret } },
+      apply: { enabled: true, secret: { value: serviceSecret } },
+      pages: { apply: { enabled: true }, console: { enabled: true } },
+    },
     tokenHandler: {
       account: { secret: { value: serviceSecret } },
       allowInsecureRedirectUris: true,

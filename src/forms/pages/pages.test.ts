@@ -101,3 +101,9 @@ test('a page that was not built stops the start', () => {
   expect(() => requirePages(['apply', 'console'], directory)).toThrow(ConfigError);
   expect(() => requirePages(['apply', 'console'], directory)).toThrow('PAGES: console must be built first');
 });
+
+test('a page that cannot be read stops the start with the reason', () => {
+  expect(() => requirePages(['apply'], join(directory, 'apply', 'index.html'))).toThrow(
+    /PAGES: apply cannot be read \(ENOTDIR: /,
+  );
+});

@@ -1,5 +1,5 @@
-// Reads the CA certificates that the process trusts because of its settings, so that their expiry can be exported. Skips
-// a file that cannot be read, because the code that needs the file fails and reports why.
+// Reads the CA certificates that the process trusts because of its settings, so that their expiry can be exported.
+// Skips a file that cannot be read, because the code that needs the file fails and reports why.
 import { readFile } from 'node:fs/promises';
 import type { Certificates } from './certificate-metrics.ts';
 
