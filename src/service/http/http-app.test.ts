@@ -5,6 +5,8 @@ import { z } from 'zod';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
+import type { AuditAction } from '../operations/audit-actions.ts';
+import type { RouteAudit } from '../operations/request-audit.ts';
 import { outsideRequests } from '../operations/request-scope.ts';
 import { parseTrustedProxies, type TrustedProxies } from './client-address.ts';
 import { anonymous, type Guard, type HttpAppOptions, isGuarded, type Route, route } from './http-app.ts';
@@ -34,15 +36,17 @@ interface Extra {
   path?: string;
   guards?: Guard[];
   handle?: Route['handle'];
+  audit?: RouteAudit<never>;
 }
 
-function plain({ method = 'get', path = '/things/:id', guards = [anonymous], handle }: Extra = {}): Route {
+function plain({ method = 'get', path = '/things/:id', guards = [anonymous], handle, ...rest }: Extra = {}): Route {
   return route({
     method,
     path,
     guards,
     summary: 'A thing',
     responses: { 200: { description: 'The thing' } },
+    ...rest,
     handle: handle ?? ((_input, request, response) => void response.json({ id: request.params.id })),
   });
 }
@@ -490,5 +494,13 @@ describe('a route', () => {
     await expect(start([plain(), plain({ method: 'put', guards: [] })])).rejects.toThrow(
       'no guard admits callers to PUT /things/:id',
     );
+  });
+
+  it('whose audit action is not in the catalogue prevents the creation of the app', async () => {
+    const misspelt = 'form.misspelt' as AuditAction;
+    const actions = ['form.create', misspelt] as const;
+    const message = 'audit-actions.ts lacks the action form.misspelt of /things/:id';
+    await expect(start([plain({ method: 'put', audit: { actions } })])).rejects.toThrow(message);
+    await expect(start([plain({ method: 'put', audit: misspelt })])).rejects.toThrow(message);
   });
 });

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { z } from 'zod';
-import { beginAudit, type RouteAudit, reachAudit } from '../operations/request-audit.ts';
+import { beginAudit, type RouteAudit, reachAudit, requireKnownActions } from '../operations/request-audit.ts';
 import { runInScope } from '../operations/request-scope.ts';
 import { allowedByPath, refuseMethod } from './allowed-methods.ts';
 import { bodyProblem, mayBeLarge } from './body-bytes.ts';
@@ -122,8 +122,8 @@ export type Route = Omit<ErasedDefinition, 'handle'> & {
 };
 
 /**
- * Declares a route. First, the guards check the request in order. Then the body is read, and params, query and body are
- * validated together, so that one 400 lists every invalid field. `handle` runs last.
+ * Declares a route. Parses the params first. Then the guards check the request in order, and the body is read. One 400
+ * then lists every invalid field of params, query and body. `handle` runs last.
  */
 export function route<P extends Schema = undefined, Q extends Schema = undefined, B extends Schema = undefined>(
   definition: RouteDefinition<P, Q, B>,
@@ -145,10 +145,11 @@ export interface HttpAppOptions extends RequestRecorders {
   presentProblem?: PresentProblem;
 }
 
-/** Creates the app. Throws if a route has no guard that admits callers. */
+/** Creates the app. Throws if a route has no guard that admits callers, or names an unknown audit action. */
 export function createHttpApp(options: HttpAppOptions): Express {
   const open = options.routes.find((item) => !isGuarded(item));
   if (open) throw new Error(`no guard admits callers to ${open.method.toUpperCase()} ${open.path}`);
+  for (const { audit, path } of options.routes) requireKnownActions(audit, path);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -156,8 +157,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.set('trust proxy', createTrust(options.trustedProxies));
   const begin = beginRequest(options);
   const allow = allowOrigins(options.corsOrigins);
-  // All the functions below share one layer of the router, because the overhead of a layer is as large as the cost of
-  // these functions.
+  // One layer of the router calls all these functions, because the overhead of a layer is as large as their cost.
   app.use((request, response, next) => {
     const { scope } = begin(request, response).locals;
     setPendingHeaders(response as unknown as HttpResponse);
@@ -202,7 +202,7 @@ function serveRoute(item: Route, readBody: JsonBodyReader, bodies: LargeBodies):
   };
 }
 
-/** Does not await the handler: the parsed body would stay in memory while the handler waits for the database. */
+/** Returns the handler's promise without awaiting it, so that the parsed body can be freed while the handler waits. */
 async function respond(
   item: Route,
   params: ReadParams,

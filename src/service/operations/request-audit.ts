@@ -45,6 +45,14 @@ export interface RequestAudit {
   isProvider?: boolean;
 }
 
+/** Throws if the route names an action that the catalogue lacks: its first request would end the process. */
+export function requireKnownActions(audit: RouteAudit<never> | undefined, path: string): void {
+  if (audit === undefined || (typeof audit === 'object' && 'unaudited' in audit)) return;
+  const { actions } = typeof audit === 'string' ? { actions: [audit] } : audit;
+  for (const action of actions)
+    if (!Object.hasOwn(auditActions, action)) throw new Error(`audit-actions.ts lacks the action ${action} of ${path}`);
+}
+
 /** Starts the audit event of a request, if its route has one. Call this function when the route is known. */
 export function beginAudit(audit: RouteAudit<never> | undefined, locals: Express.Locals): void {
   if (audit === undefined || (typeof audit === 'object' && 'unaudited' in audit)) return;
