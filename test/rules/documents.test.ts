@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { defaultRealms } from '../../dev/access/default-realms.ts';
 import { codeMail } from '../../src/platform-server/notifications/code-mail.ts';
 import { createUrns } from '../../src/service/urn.ts';
+import { droppedNames } from '../../src/token-handler/targets/response-headers.ts';
 import { listFiles, sourceFolders } from './source-files.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -24,6 +25,11 @@ test('every link to a file of the repository works', () => {
       .map((target) => `${path}: ${target}`),
   );
   expect(dead).toEqual([]);
+});
+
+test('docs/target-headers.md names every response header that the proxy drops', () => {
+  const text = readFileSync(join(root, 'docs/target-headers.md'), 'utf8').toLowerCase();
+  expect(droppedNames.filter((name) => !text.includes(`\`${name.toLowerCase()}\``))).toEqual([]);
 });
 
 test('every source file that a document names exists', () => {

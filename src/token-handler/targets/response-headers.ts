@@ -12,7 +12,8 @@ import { connectionNames } from './request-headers.ts';
 /** Headers, keyed by their names in lower case. */
 export type ResponseHeaders = Record<string, string | string[]>;
 
-const dropped = new Set([
+/** Headers that the client never gets, in any case. */
+export const droppedNames = [
   // Hop-by-hop headers (RFC 9110 section 7.6.1).
   'connection',
   'keep-alive',
@@ -22,7 +23,7 @@ const dropped = new Set([
   'te',
   'transfer-encoding',
   'upgrade',
-  ...originWideHeaders.flatMap(({ names }) => names.map((name) => name.toLowerCase())),
+  ...originWideHeaders.flatMap(({ names }) => names),
   // The token handler sets this header to the request id of its log line.
   'x-request-id',
   // The token handler always sets this header to `nosniff`.
@@ -32,7 +33,8 @@ const dropped = new Set([
   ...['x-accel-redirect', 'x-sendfile', 'x-lighttpd-send-file', 'x-reproxy-url', 'x-reproxy-file'],
   // This header would let other origins of the same site read responses to requests with the session cookie.
   'access-control-allow-credentials',
-]);
+];
+const dropped = new Set(droppedNames.map((name) => name.toLowerCase()));
 
 /**
  * Returns the headers for the client. Drops the Content-Length of a response that has a Transfer-Encoding, or whose
