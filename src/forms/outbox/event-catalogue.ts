@@ -51,14 +51,14 @@ const forNotice = { language, inFrench };
 export const events = {
   'form-created': {
     description: 'A draft form was created.',
-    payload: { form: formAfter('Draft', { isNew: true }), createdBy: actor, ...forNotice },
+    payload: { form: formAfter('Draft', 'creates'), createdBy: actor, ...forNotice },
     notice: noticeTemplates.created,
     definition: 'readable',
   },
   'form-submitted': {
     description: 'A form was submitted. Contains the form data only if the form definition asks for it.',
     payload: {
-      form: formAfter('Submitted'),
+      form: formAfter('Submitted', 'submits'),
       submission: noSubmission,
       submittedBy: actor,
       data: formData,

@@ -162,14 +162,15 @@ export const files: Field = {
 };
 
 /**
- * The form as it was after the event. Status, lock time and submission time come from the event, because the form may
- * have changed since. The other members come from the form's row; they are null if the form was deleted.
+ * The form as it was after the event. `effect` says whether the event created or submitted the form. Status, lock time
+ * and submission time come from the event, because the form may have changed since. The other members come from the
+ * form's row; they are null if the form was deleted.
  */
-export function formAfter(status: FormStatus, { isNew = false } = {}): Field {
-  return { schema: formSchema, render: (source) => renderForm(source, status, isNew) };
+export function formAfter(status: FormStatus, effect?: 'creates' | 'submits'): Field {
+  return { schema: formSchema, render: (source) => renderForm(source, status, effect) };
 }
 
-function renderForm({ row, definition: known, urns }: PayloadSource, status: FormStatus, isNew: boolean) {
+function renderForm({ row, definition: known, urns }: PayloadSource, status: FormStatus, effect?: string) {
   const { form, created: at } = row;
   const urn = urns.form(row.formId);
   return {
@@ -179,10 +180,10 @@ function renderForm({ row, definition: known, urns }: PayloadSource, status: For
     definition: renderDefinition(known),
     formDraftUrl: formDraftUrl(known, row.formId),
     status,
-    created: (isNew ? at : form?.created)?.toISOString() ?? null,
+    created: (effect === 'creates' ? at : form?.created)?.toISOString() ?? null,
     createdBy: form ? { id: form.createdBy.id, name: form.createdBy.name } : null,
     locked: status === 'Locked' ? at.toISOString() : null,
-    submitted: submittedAt(row, status),
+    submitted: effect === 'submits' ? at.toISOString() : submittedBefore(row),
     lastAccessed: form ? new Date(Math.min(form.lastAccessed.getTime(), at.getTime())).toISOString() : null,
     applicant: form?.applicant.addressAs ? { addressAs: form.applicant.addressAs } : null,
     dryRun: false,
@@ -194,8 +195,7 @@ function renderForm({ row, definition: known, urns }: PayloadSource, status: For
   };
 }
 
-function submittedAt({ created, form }: OutboxRow, status: FormStatus): string | null {
-  if (status === 'Submitted') return created.toISOString();
+function submittedBefore({ created, form }: OutboxRow): string | null {
   const submitted = form?.submitted;
   return submitted && submitted <= created ? submitted.toISOString() : null;
 }

@@ -4,7 +4,7 @@ import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
 import { createUrns } from '../../service/urn.ts';
 import { type EventKind, eventKinds, events, eventTypesOf, renderEvent, wantsData } from './event-catalogue.ts';
-import { type EventDefinition, formDraftUrl } from './event-fields.ts';
+import { type EventDefinition, formAfter, formDraftUrl } from './event-fields.ts';
 import type { OutboxForm, OutboxRow } from './outbox.ts';
 
 const eventTypes = eventTypesOf(events);
@@ -132,6 +132,15 @@ describe('form events', () => {
     });
     const created = renderEvent({ row: row('form-created', { form: later }), definition, data: null, urns });
     expect(created.payload.form).toMatchObject({ submitted: null, locked: null, created: at.toISOString() });
+  });
+
+  it('show when the form was submitted, also after its submission', () => {
+    const submitted = new Date('2026-08-02T00:00:00.000Z');
+    const source = { definition, data: null, urns };
+    const after = { ...source, row: row('form-expiring', { form: { ...form, submitted } }) };
+    expect(formAfter('Submitted').render(after)).toMatchObject({ submitted: submitted.toISOString() });
+    const before = { ...source, row: row('form-submitted') };
+    expect(formAfter('Submitted', 'submits').render(before)).toMatchObject({ submitted: at.toISOString() });
   });
 
   it('name form-service-job as the actor of a deletion by the expiry, and the form’s files', () => {
