@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 import { roleToken } from '../../../test/support/platform.ts';
+import { type Action, actions } from './catalogue.ts';
 
 let forms: TestForms;
 beforeAll(async () => {
@@ -16,29 +17,29 @@ type Status = 'Draft' | 'Locked' | 'Submitted' | 'Archived';
 const statuses: Status[] = ['Draft', 'Locked', 'Submitted', 'Archived'];
 const everybody: Who[] = ['intake', 'admin', 'alice', 'bob', 'clerk', 'assessor', 'nobody'];
 
-const actions = {
-  'read one': (id: string, as: Who) => forms.ask('GET', `/${id}`, { as }),
-  'read data without a code': (id: string, as: Who) => forms.ask('GET', `/${id}/data`, { as }),
-  'update data': (id: string, as: Who) =>
-    forms.ask('PUT', `/${id}/data`, { as, body: { data: { name: 'Ana' }, files: {} } }),
-  submit: (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'submit' } }),
-  'send-code': (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'send-code' } }),
-  unlock: (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'unlock' } }),
-  archive: (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'archive' } }),
-  'to-draft': (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'to-draft' } }),
-  hold: (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'hold' } }),
-  release: (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'release' } }),
-  'delete without a code': (id: string, as: Who) => forms.ask('DELETE', `/${id}`, { as }),
-} satisfies Record<string, (id: string, as: Who) => Promise<{ status: number }>>;
-
-type Action = keyof typeof actions;
+/** A request for each action, without a code. */
+const requests: Record<Action, (id: string, as: Who) => Promise<{ status: number; body: unknown }>> = {
+  read: (id, as) => forms.ask('GET', `/${id}`, { as }),
+  'read-history': (id, as) => forms.ask('GET', `/${id}/history`, { as }),
+  'read-data': (id, as) => forms.ask('GET', `/${id}/data`, { as }),
+  'update-data': (id, as) => forms.ask('PUT', `/${id}/data`, { as, body: { data: { name: 'Ana' }, files: {} } }),
+  submit: (id, as) => forms.ask('POST', `/${id}`, { as, body: { operation: 'submit' } }),
+  keep: (id, as) => forms.ask('POST', `/${id}`, { as, body: { operation: 'keep' } }),
+  'send-code': (id, as) => forms.ask('POST', `/${id}`, { as, body: { operation: 'send-code' } }),
+  unlock: (id, as) => forms.ask('POST', `/${id}`, { as, body: { operation: 'unlock' } }),
+  archive: (id, as) => forms.ask('POST', `/${id}`, { as, body: { operation: 'archive' } }),
+  'to-draft': (id, as) => forms.ask('POST', `/${id}`, { as, body: { operation: 'to-draft' } }),
+  hold: (id, as) => forms.ask('POST', `/${id}`, { as, body: { operation: 'hold' } }),
+  release: (id, as) => forms.ask('POST', `/${id}`, { as, body: { operation: 'release' } }),
+  delete: (id, as) => forms.ask('DELETE', `/${id}`, { as }),
+};
 
 /**
  * The expected HTTP statuses for forms in the statuses Draft, Locked, Submitted and Archived. Callers that are not
  * listed get 403.
  */
 const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
-  'read one': {
+  read: {
     'anonymous intake': [200, 200, 200, 200],
     'anonymous admin': [200, 200, 200, 200],
     'anonymous clerk': [200, 200, 200, 200],
@@ -48,7 +49,8 @@ const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
     'alice clerk': [200, 200, 200, 200],
     'alice assessor': [200, 200, 200, 200],
   },
-  'read data without a code': {
+  'read-history': { 'anonymous admin': [200, 200, 200, 200], 'alice admin': [200, 200, 200, 200] },
+  'read-data': {
     'anonymous intake': [400, 409, 400, 400],
     'anonymous admin': [200, 200, 200, 200],
     'anonymous clerk': [200, 409, 403, 403],
@@ -58,13 +60,19 @@ const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
     'alice clerk': [200, 409, 403, 403],
     'alice assessor': [403, 403, 200, 200],
   },
-  'update data': {
+  'update-data': {
     'anonymous intake': [200, 409, 409, 409],
     'anonymous clerk': [200, 409, 409, 409],
     'alice alice': [200, 409, 409, 409],
     'alice clerk': [200, 409, 409, 409],
   },
   submit: {
+    'anonymous intake': [200, 409, 409, 409],
+    'anonymous clerk': [200, 409, 409, 409],
+    'alice alice': [200, 409, 409, 409],
+    'alice clerk': [200, 409, 409, 409],
+  },
+  keep: {
     'anonymous intake': [200, 409, 409, 409],
     'anonymous clerk': [200, 409, 409, 409],
     'alice alice': [200, 409, 409, 409],
@@ -81,7 +89,7 @@ const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
   },
   hold: { 'anonymous admin': [200, 200, 200, 200], 'alice admin': [200, 200, 200, 200] },
   release: { 'anonymous admin': [200, 200, 200, 200], 'alice admin': [200, 200, 200, 200] },
-  'delete without a code': {
+  delete: {
     'anonymous intake': [400, 409, 409, 409],
     'anonymous admin': [204, 204, 204, 204],
     'alice admin': [204, 204, 204, 204],
@@ -98,7 +106,7 @@ async function makeForm(kind: Kind, status: Status): Promise<string> {
   return id;
 }
 
-/** Returns the form of a kind and a status. Requests that must not change anything share this form. */
+/** Returns the form of a kind and a status. Requests that change neither its data nor its status share this form. */
 function sameForm(kind: Kind, status: Status): Promise<string> {
   const key = `${kind} ${status}`;
   const form = made.get(key) ?? makeForm(kind, status);
@@ -106,12 +114,17 @@ function sameForm(kind: Kind, status: Status): Promise<string> {
   return form;
 }
 
-describe.each(Object.keys(actions) as Action[])('%s', (action) => {
+it('tries every action of the catalogue', () => {
+  expect(Object.keys(requests).sort()).toEqual(Object.keys(actions).sort());
+});
+
+describe.each(Object.keys(requests) as Action[])('%s', (action) => {
   describe.each(['anonymous', 'alice'] as Kind[])('of a form of %s', (kind) => {
     it.each(everybody)('admits %s as the table says, in every status', async (who) => {
       const allowed = expected[action][`${kind} ${who}`];
-      const form = allowed && !action.startsWith('read') ? makeForm : sameForm;
-      const responses = statuses.map(async (status) => (await actions[action](await form(kind, status), who)).status);
+      const isChange = allowed && !action.startsWith('read') && action !== 'keep';
+      const form = isChange ? makeForm : sameForm;
+      const responses = statuses.map(async (status) => (await requests[action](await form(kind, status), who)).status);
       expect(await Promise.all(responses)).toEqual(allowed ?? [403, 403, 403, 403]);
     });
   });
@@ -120,7 +133,7 @@ describe.each(Object.keys(actions) as Action[])('%s', (action) => {
 describe('an intake application', () => {
   it('gets 403 on every row for a form that no intake application created for an anonymous applicant', async () => {
     const id = await forms.draft({ as: 'alice' });
-    for (const [name, act] of Object.entries(actions)) {
+    for (const [name, act] of Object.entries(requests)) {
       const response = await act(id, 'intake');
       expect([name, response.status]).toEqual([name, 403]);
       expect(response.body).toMatchObject({ detail: expect.stringMatching(/intake|may not/i) });
@@ -153,8 +166,8 @@ describe('an intake application', () => {
 
   it('may use forms that another intake application created', async () => {
     const id = await forms.draft();
-    expect((await actions['read one'](id, 'otherIntake')).status).toBe(200);
-    expect((await actions['update data'](id, 'otherIntake')).status).toBe(200);
+    expect((await requests.read(id, 'otherIntake')).status).toBe(200);
+    expect((await requests['update-data'](id, 'otherIntake')).status).toBe(200);
   });
 
   it('needs the code even if its account created the form and has an applicant role', async () => {
