@@ -2,10 +2,11 @@
 // runs.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { operations } from './catalogue.ts';
+import { type MoveOperation, operations } from './catalogue.ts';
 
-const moves = [operations.submit, operations.unlock, operations.archive, operations['to-draft']] as const;
-export type Transition = 'created' | 'deleted' | (typeof moves)[number]['recorded'];
+export type Transition = 'created' | 'deleted' | (typeof operations)[MoveOperation]['recorded'];
+
+const moves = Object.values(operations).filter((operation) => 'move' in operation);
 
 /** Returns a function that counts one transition. Call it after the transition was committed. */
 export function createFormMetrics({ registry }: Pick<Metrics, 'registry'>): (transition: Transition) => void {
