@@ -167,7 +167,8 @@ test('the schema of values rejects exactly those settings in env that the chart 
   for (const [component, part] of Object.entries(partOf)) {
     const { setByChart = [] } = chartParts[part] ?? {};
     const set = [...(seen[component] ?? [])].filter((name) => !ofNode.includes(name));
-    expect(set.filter((name) => !name.startsWith('DIR_')).sort(), component).toEqual([...setByChart].sort());
+    const message = `${component}: _environment.tpl sets other settings than chart-values.ts says (setByChart)`;
+    expect(set.filter((name) => !name.startsWith('DIR_')).sort(), message).toEqual([...setByChart].sort());
   }
 });
 

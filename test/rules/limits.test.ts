@@ -58,6 +58,6 @@ describe('docs/limits.md', () => {
       ),
     ];
     expect(bounds.length).toBeGreaterThan(8);
-    for (const [, name = ''] of bounds) expect(named, name).toContain(name);
+    for (const [, name = ''] of bounds) expect(named, `docs/limits.md lacks ${name}`).toContain(name);
   });
 });

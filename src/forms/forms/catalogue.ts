@@ -1,6 +1,5 @@
 // The catalogue of form statuses and of the actions on one form. Types, zod schemas, the policy, OpenAPI texts, the
-// expiry's statements and docs/form-statuses.md are derived from it. To add an operation, add an entry here and its
-// handler.
+// expiry's statements and docs/form-statuses.md are derived from it. README.md says how to add an operation.
 
 /** The statuses by name. A status with `expiry` ends after a period: the reconciler then locks or deletes the form. */
 export const statuses = {
@@ -76,7 +75,7 @@ interface ActionEntry {
   roles: Partial<Record<FormRole, readonly FormStatus[]>>;
   /** The change of the status. Absent if the action keeps the status. */
   move?: StatusMove;
-  /** The event that the action sends, as a key of the catalogue of events. */
+  /** The event that the action sends, as a key of the catalogue of events (`store.ts` checks its type). */
   event?: string;
   /** The event that the action adds to the form's history. */
   recorded?: string;
