@@ -215,7 +215,7 @@ describe('a refresh of a session in memory', () => {
 
   it('is never abandoned, because it ends with its process', async () => {
     await store.tokens.claim('a', 1, 'one');
-    await store.tokens.showLife('a', 'one');
+    await store.tokens.heartbeat('a', 'one');
     expect(await store.tokens.abandon('a', 'one')).toBe(false);
     expect(await load()).toBeDefined();
   });

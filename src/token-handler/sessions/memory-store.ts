@@ -102,7 +102,7 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       return 'claimed';
     },
     // A refresh intent is lost together with the process that wrote it, so heartbeats are not needed.
-    showLife: async () => undefined,
+    heartbeat: async () => undefined,
     abandon: async () => false,
     async conclude(handle, intentId, _now, next) {
       const tokens = sets.get(handle);

@@ -79,8 +79,8 @@ function createTokenStore(redis: Redis, idle: number): TokenStore {
     },
     claim: async (handle, version, intentId) =>
       (await redis.run(claimScript, keysOf(handle), [version, intentId, lifeTime])) as ClaimResult,
-    async showLife(handle, intentId) {
-      await redis.run(showLifeScript, keysOf(handle), [intentId, lifeTime]);
+    async heartbeat(handle, intentId) {
+      await redis.run(heartbeatScript, keysOf(handle), [intentId, lifeTime]);
     },
     async abandon(handle, intentId) {
       if (performance.now() - disturbed < settleTime) return false;
@@ -165,7 +165,7 @@ redis.call('SET', KEYS[3], '1', 'PX', ARGV[3])
 return 'claimed'`);
 
 /** Writes the heartbeat of a refresh. ARGV: intent, milliseconds for which a heartbeat is kept. */
-const showLifeScript = defineScript(`
+const heartbeatScript = defineScript(`
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[3], '1', 'PX', ARGV[2])
 return 1`);

@@ -71,7 +71,7 @@ interface Disturbance {
  * Makes the function `name` of the token store fail for some calls, before or after it has changed the store. Returns a
  * function that returns the number of calls.
  */
-function disturb(name: 'claim' | 'conclude' | 'showLife', options: Disturbance): () => number {
+function disturb(name: 'claim' | 'conclude' | 'heartbeat', options: Disturbance): () => number {
   const { tokens } = world.store;
   const real = tokens[name].bind(tokens) as (...given: unknown[]) => Promise<unknown>;
   let calls = 0;
@@ -330,19 +330,19 @@ describe('a running attempt', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const found = await openFound();
-    const signs = disturb('showLife', { times: 1, isDone: false });
+    const beats = disturb('heartbeat', { times: 1, isDone: false });
     const run = attempts.run(found);
     await settle();
     vi.advanceTimersByTime(999);
-    expect(signs()).toBe(0);
+    expect(beats()).toBe(0);
     vi.advanceTimersByTime(1);
-    expect(signs()).toBe(1);
+    expect(beats()).toBe(1);
     vi.advanceTimersByTime(2_000);
-    expect(signs()).toBe(3);
+    expect(beats()).toBe(3);
     respond(refreshed);
     await run;
     vi.advanceTimersByTime(5_000);
-    expect(signs()).toBe(3);
+    expect(beats()).toBe(3);
   });
 
   it('does not keep the process alive with its heartbeats', async () => {

@@ -40,7 +40,7 @@ export interface AttemptOptions {
 }
 
 /** Milliseconds between two heartbeats. The store keeps each heartbeat for five seconds. */
-const signInterval = 1_000;
+const heartbeatInterval = 1_000;
 const backoff = { first: 100, cap: 1_000 };
 
 export class RefreshAttempts {
@@ -75,19 +75,19 @@ export class RefreshAttempts {
     const { handle } = session;
     if (tokens.refreshToken === undefined) return undefined;
     const release = await this.#options.queue.take(requesterOfSession(session), this.#stop.signal);
-    let stopSigns = () => {};
+    let stopHeartbeats = () => {};
     try {
       const id = await this.#claim(handle, state);
       if (id === undefined) return undefined;
-      stopSigns = this.#showLife(handle, id);
+      stopHeartbeats = this.#beginHeartbeats(handle, id);
       const outcome = await this.#present(session, tokens, tokens.refreshToken);
       release();
       this.count(outcome.kind);
       if (outcome.kind !== 'refreshed') logFailure(this.#options.log, session, outcome);
-      await this.#store(found, id, outcome);
+      await this.#storeOutcome(found, id, outcome);
       return outcome;
     } finally {
-      stopSigns();
+      stopHeartbeats();
       release();
     }
   }
@@ -119,10 +119,10 @@ export class RefreshAttempts {
   }
 
   /** Writes heartbeats until the returned function is called. */
-  #showLife(handle: string, id: string): () => void {
+  #beginHeartbeats(handle: string, id: string): () => void {
     // A failed heartbeat is not retried, because the next heartbeat follows after a second.
-    const show = () => void this.#options.tokens.showLife(handle, id).catch(() => undefined);
-    const timer = setInterval(show, signInterval);
+    const beat = () => void this.#options.tokens.heartbeat(handle, id).catch(() => undefined);
+    const timer = setInterval(beat, heartbeatInterval);
     timer.unref();
     return () => clearInterval(timer);
   }
@@ -147,7 +147,11 @@ export class RefreshAttempts {
     return isTooLarge ? { kind: 'unknown', isTooLarge } : outcome;
   }
 
-  async #store({ session, tokens: set, state }: FoundSession, id: string, outcome: RefreshOutcome): Promise<void> {
+  async #storeOutcome(
+    { session, tokens: set, state }: FoundSession,
+    id: string,
+    outcome: RefreshOutcome,
+  ): Promise<void> {
     const { sessions, tokens, log } = this.#options;
     const { handle } = session;
     const conclude = (limit: number, sealed?: SealedTokens) =>

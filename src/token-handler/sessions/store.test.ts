@@ -288,15 +288,15 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       await server.command('HINCRBY', tokens, 'since', '-6000');
       expect(await store.tokens.abandon(handle, 'first')).toBe(false);
       await server.command('DEL', alive);
-      await store.tokens.showLife(handle, 'second');
+      await store.tokens.heartbeat(handle, 'second');
       expect(await server.command('EXISTS', alive)).toBe(0);
-      await store.tokens.showLife(handle, 'first');
+      await store.tokens.heartbeat(handle, 'first');
       expect(await store.tokens.abandon(handle, 'first')).toBe(false);
       await server.command('DEL', alive);
       expect(await store.tokens.abandon(handle, 'second')).toBe(false);
       expect(await store.tokens.abandon(handle, 'first')).toBe(true);
       expect(await store.tokens.load(handle)).toBeUndefined();
-      await store.tokens.showLife(handle, 'first');
+      await store.tokens.heartbeat(handle, 'first');
       expect(await server.command('EXISTS', alive)).toBe(0);
       expect(await store.tokens.conclude(handle, 'first', now, { sealed: 'set 2', limit: now + hour })).toBe(false);
     });

@@ -60,7 +60,7 @@ export interface TokenStore {
    * Writes a heartbeat, which shows that the refresh attempt is running. The store keeps a heartbeat for 5 s. `claim`
    * writes the first heartbeat. Does nothing if the session does not have this intent.
    */
-  showLife(handle: string, intentId: string): Promise<void>;
+  heartbeat(handle: string, intentId: string): Promise<void>;
   /**
    * Ends the session and returns true if its refresh attempt has written no heartbeat for 5 s, by the store's clock.
    * Returns false if the attempt is running or has ended. Also returns false shortly after the store was unreachable,
