@@ -67,7 +67,7 @@ export function createRegisterLock(options: RegisterLockOptions): HoldRegister {
     const begun = performance.now();
     const left = (limit: number) => begun + limit - performance.now();
     const requester = { tenant, member };
-    const release = queue.tryTake(requester) ?? (await queue.take(requester));
+    const release = await queue.take(requester);
     const waited = performance.now() - begun;
     if (waited >= 1) postgresPools.waited(registerPoolName, waited / 1_000);
     try {
