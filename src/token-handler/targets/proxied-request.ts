@@ -1,5 +1,6 @@
 // Forwards one request to its upstream, and the response to the client. Streams both bodies, and reads from one side
-// only as fast as the other side reads. Follows no redirects. Repeats a request only if no response has begun.
+// only as fast as the other side reads. Follows no redirects. Repeats a request only if no response has begun. The
+// methods `on…` are callbacks of undici, from `onSessionEnd` on of RequestWatch and FirstByteTimer.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -30,12 +31,12 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   #body: Buffer | RequestBody | null = null;
   #download: Download | undefined;
   #controller: Dispatcher.DispatchController | undefined;
-  #stopNotice: (() => void) | undefined;
+  #stopWatchingClient: (() => void) | undefined;
   /** Value of `performance.now()` when the request, or the latest part of its body, was sent. */
-  #sent = 0;
-  #isOver = false;
+  #sentAt = 0;
+  #isClosed = false;
   #isEvents = false;
-  #hasBegun = false;
+  #hasBodyBegun = false;
   #isLastTry = false;
 
   constructor(request: IncomingMessage, response: HttpResponse, outgoing: Outgoing, options: ProxyOptions) {
@@ -52,34 +53,34 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#response.on('close', this.#onClientClose).on('error', ignore);
     try {
       await this.#lease.take();
-      this.#begin();
+      this.#send();
     } catch (error) {
       this.#fail(error as Problem);
     }
     return this.#done.promise;
   }
 
-  #begin(): void {
-    if (this.#isOver) return;
+  #send(): void {
+    if (this.#isClosed) return;
     this.#body = outgoingBody(this.#request, this.#options.bodies);
     if (this.#body instanceof RequestBody) {
       this.#watch.session();
       this.#watch.upload(this.#body);
     }
-    if (this.#outgoing.isUpgrade) this.#stopNotice = noticeLeaving(this.#request);
+    if (this.#outgoing.isUpgrade) this.#stopWatchingClient = noticeLeaving(this.#request);
     this.#timer.start();
     this.#dispatch();
   }
 
   #dispatch(): void {
     const { method, path, headers, isUpgrade } = this.#outgoing;
-    this.#sent = performance.now();
+    this.#sentAt = performance.now();
     this.#lease.dispatch({ path, method, headers, body: this.#body, upgrade: isUpgrade ? 'websocket' : null }, this);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#isOver) controller.abort(new Error('the request is over'));
+    if (this.#isClosed) controller.abort(new Error('the request is over'));
   }
 
   onBodySent(): void {
@@ -87,7 +88,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   onRequestSent(): void {
-    this.#sent = performance.now();
+    this.#sentAt = performance.now();
     this.#timer.refresh();
   }
 
@@ -103,9 +104,9 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
       if (this.#request.httpVersionMinor > 0) writeInformation(response, status, passedOn);
       return;
     }
-    this.#noteHead();
+    this.#endWaitForHead();
     this.#download = new Download(response, passedOn['content-length']);
-    this.#followStream(passedOn);
+    this.#noteStream(passedOn);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
     writeHead(response, status, passedOn);
     // Waits one tick, to write the headers together with a small body. A slow body must not delay the headers longer.
@@ -114,7 +115,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const download = this.#download as Download;
-    this.#hasBegun = true;
+    this.#hasBodyBegun = true;
     this.#options.bodies.buffers.note(chunk.length);
     if (!download.write(chunk, controller)) this.#watch.download(download);
     if (download.isOpen) this.#watch.session();
@@ -128,22 +129,21 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
       if (passedOn) response.addTrailers(passedOn as Record<string, string>);
       response.end();
     }
-    if (response.writableLength > 0) this.#deliver();
-    else this.#finish();
+    if (response.writableLength > 0) this.#waitForSlowReader();
+    else this.#close();
     this.#done.resolve();
   }
 
-  /** Called when the upstream has sent the whole response but the client has not read all of it. */
-  #deliver(): void {
+  #waitForSlowReader(): void {
     this.#lease.close();
     this.#watch.session();
     if (this.#download) this.#watch.download(this.#download);
-    this.#response.once('finish', () => this.#finish());
+    this.#response.once('finish', () => this.#close());
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     this.#lease.onDone();
-    if (this.#isOver) return;
+    if (this.#isClosed) return;
     if (this.#mayRepeat(error)) {
       this.#isLastTry = true;
       this.#dispatch();
@@ -151,10 +151,10 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
-    this.#noteHead();
+    this.#endWaitForHead();
     // undici has removed its listeners from `upstream`. Without a listener, an `error` event would end the process.
     upstream.on('error', ignore);
-    if (this.#isOver) return void upstream.destroy();
+    if (this.#isClosed) return void upstream.destroy();
     keepOpen(this.#request, this.#response);
     openTunnel(this.#request, this.#response, { status, headers, upstream });
   }
@@ -165,7 +165,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     // An event stream can end after any event. Other responses are aborted, because they must not appear complete.
     if (this.#isEvents && this.#response.headersSent) {
       endSoon(this.#response);
-      this.#leave();
+      this.#abort();
       this.#done.resolve();
     } else this.#stop(new Problem('unauthenticated', 'The session has ended.'));
   }
@@ -179,34 +179,34 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   #stop(problem: Problem): void {
     if (this.#response.headersSent || this.#response.statusCode === 101) {
       cut(this.#response);
-      this.#leave();
+      this.#abort();
       this.#done.resolve();
     } else this.#fail(problem);
   }
 
-  #noteHead(): void {
+  #endWaitForHead(): void {
     this.#timer.stop();
-    this.#stopNotice?.();
-    this.#options.metrics.upstreamDuration.observe((performance.now() - this.#sent) / 1_000);
+    this.#stopWatchingClient?.();
+    this.#options.metrics.upstreamDuration.observe((performance.now() - this.#sentAt) / 1_000);
   }
 
   readonly #flushHead = (): void => {
-    if (this.#hasBegun || this.#isOver) return;
+    if (this.#hasBodyBegun || this.#isClosed) return;
     this.#response.flushHeaders();
     this.#watch.session();
   };
 
-  #followStream(headers: ResponseHeaders): void {
+  #noteStream(headers: ResponseHeaders): void {
     this.#isEvents = isEventStream(headers);
     if (this.#outgoing.isStream || this.#isEvents) keepOpen(this.#request, this.#response);
     if (this.#isEvents && !this.#outgoing.isStream) this.#watch.openStream();
   }
 
   readonly #onClientClose = (): void => {
-    if (this.#isOver) return;
+    if (this.#isClosed) return;
     const { statusCode, writableFinished } = this.#response;
     if (!writableFinished && statusCode !== 101) this.#options.metrics.aborted.inc({ side: 'client' });
-    this.#leave();
+    this.#abort();
     this.#done.resolve();
   };
 
@@ -228,20 +228,20 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   #fail(problem: Problem): void {
-    if (this.#isOver) return;
-    this.#leave();
+    if (this.#isClosed) return;
+    this.#abort();
     this.#done.reject(problem);
   }
 
   /** Ends this request, and makes undici abort the request to the upstream. */
-  #leave(): void {
-    this.#finish();
+  #abort(): void {
+    this.#close();
     if (this.#body instanceof RequestBody) this.#body.destroy();
     this.#controller?.abort(new Error('the request is over'));
   }
 
-  #finish(): void {
-    this.#isOver = true;
+  #close(): void {
+    this.#isClosed = true;
     this.#timer.stop();
     this.#response.off('close', this.#onClientClose);
     this.#watch.close();

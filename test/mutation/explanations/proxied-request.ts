@@ -6,14 +6,14 @@ const file = 'src/token-handler/targets/proxied-request.ts';
 export const proxiedRequest: readonly Explanation[] = [
   {
     file,
-    text: 'if (this.#isOver) return;',
-    changes: [['this.#isOver', 'false']],
+    text: 'if (this.#isClosed) return;',
+    changes: [['this.#isClosed', 'false']],
     kind: 'second barrier',
     why: 'the end of a request removes the listeners and timers that call this code; the check is for a call that is already on its way.',
   },
   {
     file,
-    text: 'if (this.#outgoing.isUpgrade) this.#stopNotice = noticeLeaving(this.#request);',
+    text: 'if (this.#outgoing.isUpgrade) this.#stopWatchingClient = noticeLeaving(this.#request);',
     changes: [['this.#outgoing.isUpgrade', 'true']],
     kind: 'equivalent',
     why: '`noticeLeaving` does nothing for a request that is not an upgrade.',
@@ -27,8 +27,8 @@ export const proxiedRequest: readonly Explanation[] = [
   },
   {
     file,
-    text: 'this.#stopNotice?.();',
-    changes: [['this.#stopNotice?.()', 'this.#stopNotice()']],
+    text: 'this.#stopWatchingClient?.();',
+    changes: [['this.#stopWatchingClient?.()', 'this.#stopWatchingClient()']],
     kind: 'equivalent',
     why: 'undici upgrades a connection only for a request that is an upgrade; the check satisfies the type checker.',
   },
