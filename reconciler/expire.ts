@@ -22,13 +22,14 @@ const purgedForEach = 10;
 const day = 86_400_000;
 
 /**
- * Expires drafts, and adds the results to `outcome`. If a step fails, records the failure and continues with the next
- * step. Rejects only with LeaseLostError, or if the database cannot be reached. In both cases, `outcome` contains the
+ * Expires drafts and purges. Adds the results to `outcome`. If tenants have a backlog, does not expire their drafts,
+ * but returns a function that does. If a step fails, both functions record the failure and continue with the next step.
+ * They reject only with LeaseLostError, or if the database cannot be reached. In both cases, `outcome` contains the
  * results of the work before the failure.
  */
-export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
+export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Promise<(() => Promise<void>) | undefined> {
   const options: PacedOptions = { ...given, pace: createPace({ ...given, hasRequests: watchRequests(given.pool) }) };
-  const { writer, signal, log } = options;
+  const { signal, log } = options;
   const tryTo = <T>(what: string, step: () => Promise<T>) => attempt(what, { log, outcome }, step);
   const retries = await tryTo('the retry of quarantined items', () => releaseForRetry(options));
   outcome.counts.retried = retries?.retried ?? 0;
@@ -45,13 +46,24 @@ export async function expire(given: ExpiryOptions, outcome: ExpiryOutcome): Prom
   if (!signal.aborted)
     outcome.counts.subscribersRemoved =
       (await tryTo('the check of subscribers', () => removeOtherSubscribers(options))) ?? 0;
-  if (backlogs.length > 0) {
-    await options.beforeBacklogs();
+  const all = [...policies, ...skipped.map((key) => ({ ...key, retention: options.defaults }))];
+  const finish = () => finishExpiry({ all, backlogs }, options, outcome);
+  if (backlogs.length > 0) return finish;
+  await finish();
+  return undefined;
+}
+
+async function finishExpiry(
+  { all, backlogs }: { all: readonly Policy[]; backlogs: readonly Policy[][] },
+  options: PacedOptions,
+  outcome: ExpiryOutcome,
+): Promise<void> {
+  const { writer, signal, log } = options;
+  const tryTo = <T>(what: string, step: () => Promise<T>) => attempt(what, { log, outcome }, step);
+  if (backlogs.length > 0)
     await tryTo('the expiry of tenants with a backlog', () =>
       traced(stepSpan('backlogs'), () => walkBacklogs(backlogs, options, outcome)),
     );
-  }
-  const all = [...policies, ...skipped.map((key) => ({ ...key, retention: options.defaults }))];
   await tryTo('the count of overdue forms', () => measureOverdue(all, options, outcome));
   if (!writer.dryRun && !signal.aborted)
     outcome.formsByStatus = await tryTo('the count of forms', () => countForms(options));

@@ -19,8 +19,6 @@ export interface ExpiryOptions {
   defaults: Retention;
   /** Number of forms in a batch while the form service serves requests. */
   batchSize: number;
-  /** Called before the forms of tenants with very many due forms, which can take until the run is stopped. */
-  beforeBacklogs(): Promise<void>;
   /** While at least this many events are due but undelivered, tenants with very many due forms wait. */
   mostUndelivered?: number | undefined;
   /** Dependencies of the step that removes duplicate subscribers of forms. */

@@ -22,7 +22,7 @@ async function take(): Promise<Lease> {
   const lease = await acquire();
   if (!lease) throw new Error('the lease is not free');
   // Stops the renewal of the lease, as if the process had died.
-  lease.abandon();
+  lease.stopRenewing();
   return lease;
 }
 
@@ -110,7 +110,7 @@ describe('the lease', () => {
     });
     ahead = 0;
     const lease = await acquireLease({ ...world.runOptions(changes), duration });
-    lease?.abandon();
+    lease?.stopRenewing();
     ahead = day;
     await expect(lease?.transact(async () => undefined)).rejects.toThrow(WrongClockError);
     await expect(lease?.renew()).rejects.toThrow(WrongClockError);

@@ -54,7 +54,7 @@ export interface Lease extends Pick<Writer, 'transact'> {
    */
   release(work: (client: pg.PoolClient) => Promise<void>): Promise<void>;
   /** Stops the renewal of the lease, so that the lease expires. */
-  abandon(): void;
+  stopRenewing(): void;
 }
 
 export interface RetryOptions {
@@ -160,7 +160,7 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease | undef
         }),
       );
     },
-    abandon: () => clearInterval(heartbeat),
+    stopRenewing: () => clearInterval(heartbeat),
   };
 }
 

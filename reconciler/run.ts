@@ -12,7 +12,7 @@ import { acquireLease, type Lease, LeaseLostError, readOnlyWriter, type Writer }
 import type { RunArguments } from './options.ts';
 import { fail } from './step.ts';
 
-export interface RunOptions extends Omit<ExpiryOptions, 'writer' | 'beforeBacklogs'>, ClockCheck {
+export interface RunOptions extends Omit<ExpiryOptions, 'writer'>, ClockCheck {
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
   clients: ClientSync;
   /** Milliseconds after which the lease expires if its run has died. */
@@ -78,7 +78,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     fail(work, log, 'the run', error);
     return resultOf(work, options, 'failed');
   } finally {
-    lease?.abandon();
+    lease?.stopRenewing();
   }
 }
 
@@ -86,24 +86,24 @@ type LeaseHolder = Writer & Pick<Lease, 'renew'>;
 
 async function runSteps(options: RunOptions, work: Work, holder: LeaseHolder): Promise<void> {
   const { only } = options.arguments;
-  let isDue = only !== 'expire';
-  const sync = async () => {
-    if (!isDue || options.signal.aborted) return;
-    isDue = false;
-    await syncClients(options, work, holder);
-  };
-  if (only !== 'clients') await runExpiry(options, work, { writer: holder, beforeBacklogs: sync });
-  await sync();
+  const expiry = { ...options, writer: holder };
+  const expireBacklogs = only === 'clients' ? undefined : await tryExpiry(options, work, () => expire(expiry, work));
+  // The backlogs can take until the run is stopped, so the core clients come before them.
+  if (only !== 'expire' && !options.signal.aborted) await syncClients(options, work, holder);
+  if (expireBacklogs) await tryExpiry(options, work, expireBacklogs);
 }
 
-async function runExpiry(options: RunOptions, work: Work, given: Pick<ExpiryOptions, 'writer' | 'beforeBacklogs'>) {
+/** Returns the result of a part of the expiry, or undefined if it failed. */
+async function tryExpiry<T>(options: RunOptions, work: Work, part: () => Promise<T>): Promise<T | undefined> {
+  let result: T | undefined;
   try {
-    await expire({ ...options, ...given }, work);
+    result = await part();
   } catch (error) {
     if (error instanceof LeaseLostError) throw error;
     fail(work, options.log, 'the expiry', error);
   }
   work.expirySucceeded = work.failures.length === work.clientFailures && !options.signal.aborted;
+  return result;
 }
 
 const syncSpan: SpanOptions = { name: 'sync core clients', kind: 'internal' };
