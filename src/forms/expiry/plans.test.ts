@@ -142,7 +142,10 @@ const outboxIndexes: [string, (store: OutboxStore) => Promise<unknown>, string[]
   ],
   [
     'failure',
-    (store) => store.fail(sequences.map((sequence) => ({ row: { sequence, claimedUntil: now }, notBefore: now }))),
+    (store) =>
+      store.fail(
+        sequences.map((sequence) => ({ kind: 'failed', row: { sequence, claimedUntil: now }, notBefore: now })),
+      ),
     ['outbox_pkey'],
   ],
   [

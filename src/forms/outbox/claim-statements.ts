@@ -8,7 +8,7 @@ export const deliveryServices = ['events', 'notifications', 'files'] as const;
 export type DeliveryService = (typeof deliveryServices)[number];
 
 /** A row's position in the order of claims. */
-export interface Position {
+export interface RowPosition {
   /** The time at which the row became due, as the text that Postgres writes, because it is more precise than a Date. */
   notBefore: string;
   /** The row's sequence number: a bigint, as text. */
@@ -22,7 +22,7 @@ export interface ClaimOptions {
   /** Milliseconds until the claim expires. */
   lease: number;
   /** The position from which to continue. Without it, the claim begins at the oldest row. */
-  after?: Position | undefined;
+  after?: RowPosition | undefined;
   /** Tenants whose rows are not claimed. */
   held?: readonly string[] | undefined;
   /** The only tenants whose rows are claimed. Without it, the rows of all tenants. */

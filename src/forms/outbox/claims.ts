@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { isStatementTimeout } from '../../service/postgres/postgres.ts';
-import type { ClaimOptions, DeliveryService, Position } from './claim-statements.ts';
+import type { ClaimOptions, DeliveryService, RowPosition } from './claim-statements.ts';
 import type { FailureLog } from './failure-log.ts';
 import type { ClaimedBatch, DispatchedStore } from './store.ts';
 
@@ -39,7 +39,7 @@ const restFactor = 10;
  * of Postgres, the function waits, and returns an empty batch.
  */
 export function createClaims({ store, pace, clock, service, failures }: ClaimsOptions) {
-  let after: Position | undefined;
+  let after: RowPosition | undefined;
   let began = 0;
   /** True if the last batch was full, or its claim timed out: rows may be waiting behind a backlog. */
   let hasBacklog = false;

@@ -189,7 +189,7 @@ async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<
     const { outcome, subscriberId, until: notBefore, files } = await within(work, pace.deadline, new DeadlineError());
     metrics.delivered(row.kind, outcome, performance.now() - began);
     if (outcome !== 'skipped' && outage.succeeded(row.tenantId) === 'ended') failures.ended(service);
-    if (notBefore) settlements.add({ kind: 'postponed', row, notBefore, postponed: true, files });
+    if (notBefore) settlements.add({ kind: 'postponed', row, notBefore, files });
     else settlements.add({ kind: 'accepted', row, subscriberId });
   } catch (thrown) {
     const { cause: error, left } = thrown instanceof FilesRemain ? thrown : { cause: thrown, left: undefined };

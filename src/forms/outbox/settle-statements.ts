@@ -17,17 +17,16 @@ export interface AcceptedRow {
   subscriberId?: string | undefined;
 }
 
-export interface FailedRow {
-  row: Claim;
-  /** The time of the next attempt. Undefined for a row that was claimed but not tried; such a row stays due. */
-  notBefore?: Date | undefined;
-  /** True if the row is not due before `notBefore`. Until then, the row counts neither as failed nor as waiting. */
-  postponed?: boolean | undefined;
-  /** The URNs of the files that a `remove-files` row must still remove. */
-  files?: readonly string[] | undefined;
-  /** The new number of refusals by the service. */
-  refusals?: number | undefined;
-}
+/**
+ * A claimed row that was not accepted. `failed`: its delivery failed. `postponed`: its delivery asked to wait, so
+ * that the row counts neither as failed nor as waiting until `notBefore`. `untried`: the claim is undone.
+ */
+export type UnacceptedRow = { row: Claim } & (
+  | { kind: 'failed'; notBefore: Date; refusals?: number; files?: readonly string[] | undefined }
+  /** `files`: the URNs of the files that a `remove-files` row must still remove. */
+  | { kind: 'postponed'; notBefore: Date; files?: readonly string[] | undefined }
+  | { kind: 'untried' }
+);
 
 export interface RefusedRow extends QuarantineCause {
   row: Claim;
@@ -186,24 +185,24 @@ WITH input AS (
  * Ends the claims of rows that were not accepted. If a row was not tried or is postponed, its number of attempts is
  * reset to the value before the claim.
  */
-export function failSql(rows: readonly FailedRow[]): string {
-  const input = rows.map(({ row, notBefore, refusals, files, postponed = false }) => ({
+export function failSql(rows: readonly UnacceptedRow[]): string {
+  const input = rows.map(({ row, kind, ...outcome }) => ({
     sequence: row.sequence,
     claimed_until: row.claimedUntil,
-    not_before: notBefore,
-    refusals,
-    postponed,
-    files,
-    untried: notBefore && !postponed ? 0 : 1,
+    counts: kind === 'failed',
+    postponed: kind === 'postponed',
+    not_before: 'notBefore' in outcome ? outcome.notBefore : undefined,
+    refusals: 'refusals' in outcome ? outcome.refusals : undefined,
+    files: 'files' in outcome ? outcome.files : undefined,
   }));
-  const columns = `sequence bigint, claimed_until timestamptz, not_before timestamptz, refusals int, postponed boolean,
-    files jsonb, untried int`;
+  const columns = `sequence bigint, claimed_until timestamptz, counts boolean, postponed boolean, not_before timestamptz,
+    refusals int, files jsonb`;
   return `
 ${planSql}
 UPDATE outbox o SET not_before = coalesce(i.not_before, o.not_before), claimed_until = NULL,
   created = CASE WHEN i.postponed THEN i.not_before ELSE o.created END,
   facts = CASE WHEN i.files IS NULL THEN o.facts ELSE o.facts || jsonb_build_object('files', i.files) END,
-  attempts = o.attempts - i.untried, refusals = coalesce(i.refusals, o.refusals)
+  attempts = CASE WHEN i.counts THEN o.attempts ELSE o.attempts - 1 END, refusals = coalesce(i.refusals, o.refusals)
 FROM ${recordsSql(input, columns)}
 WHERE o.sequence = i.sequence AND ${isOpen('o')} AND o.claimed_until = i.claimed_until`;
 }

@@ -9,7 +9,7 @@ import { isLockTimeout, isStatementTimeout } from '../../service/postgres/postgr
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { FailureLog } from './failure-log.ts';
-import type { FailedRow } from './settle-statements.ts';
+import type { UnacceptedRow } from './settle-statements.ts';
 import { type ClaimedRow, longestSingle, type OutboxStore } from './store.ts';
 
 /** The outcome of a claimed row. */
@@ -18,7 +18,7 @@ export type Outcome = { row: ClaimedRow } & (
   /** `files` replaces the files of the row, also below. */
   | { kind: 'failed'; notBefore: Date; refusals: number; files: readonly string[] | undefined }
   /** The row is not due before the time `notBefore`. */
-  | { kind: 'postponed'; notBefore: Date; postponed: true; files: string[] | undefined }
+  | { kind: 'postponed'; notBefore: Date; files: string[] | undefined }
   /** The row was claimed and given back without an attempt. */
   | { kind: 'untried' }
   | ({ kind: 'refused' } & QuarantineCause)
@@ -97,18 +97,24 @@ const pause = 1_000;
 function createSettle({ store, clock, failures, pace }: SettlementsOptions) {
   return async (batch: readonly Outcome[]): Promise<{ accepted: number }> => {
     const unsettled: RefusedRow[] = [];
-    const fail = async (rows: readonly ({ row: ClaimedRow } & FailedRow)[]) =>
+    const fail = async (rows: readonly (UnacceptedRow & { row: ClaimedRow })[]) =>
       void unsettled.push(...(await inParts(rows, (part) => store.fail(part))));
     // This statement takes little time, so if it times out too, Postgres is too slow for any statement.
     const giveBack = async (row: ClaimedRow, late: QuarantineCause) => {
-      await fail([{ row, notBefore: new Date(clock().getTime() + retryDelay(row.attempts, pace.retry.row)) }]);
+      await fail([
+        { kind: 'failed', row, notBefore: new Date(clock().getTime() + retryDelay(row.attempts, pace.retry.row)) },
+      ]);
       unsettled.push({ row, ...late });
     };
     const accepted = batch.filter((outcome) => outcome.kind === 'accepted');
-    const failed = batch.filter(({ kind }) => kind === 'failed' || kind === 'untried' || kind === 'postponed');
-    const unaccepted = await inParts(accepted, (part, timeout) => store.accept(part, clock(), timeout), giveBack);
-    const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...unaccepted];
-    await fail(failed);
+    const unaccepted = batch.filter((o) => o.kind === 'failed' || o.kind === 'untried' || o.kind === 'postponed');
+    const refusedByPostgres = await inParts(
+      accepted,
+      (part, timeout) => store.accept(part, clock(), timeout),
+      giveBack,
+    );
+    const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...refusedByPostgres];
+    await fail(unaccepted);
     const quarantine = (part: readonly RefusedRow[], timeout?: number) => store.quarantine(part, clock(), timeout);
     unsettled.push(...(await inParts(refused, quarantine, giveBack)));
     const left = new Set(unsettled.map(({ row }) => row));

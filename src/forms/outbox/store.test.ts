@@ -148,7 +148,7 @@ describe('a failed row', () => {
   it('is due again at its time', async () => {
     await database.addRow(await database.addForm(), 'form-created', { at: now });
     const [row] = await claim();
-    if (row) await store.fail([{ row, notBefore: later(5_000) }]);
+    if (row) await store.fail([{ kind: 'failed', row, notBefore: later(5_000) }]);
     expect(await claim(later(4_000))).toEqual([]);
     expect(await claim(later(5_000))).toMatchObject([{ attempts: 2 }]);
   });
@@ -156,7 +156,7 @@ describe('a failed row', () => {
   it('that was not tried is due as before, and the claim does not count as an attempt', async () => {
     await database.addRow(await database.addForm(), 'form-created', { at: now });
     const [row] = await claim();
-    if (row) await store.fail([{ row }]);
+    if (row) await store.fail([{ kind: 'untried', row }]);
     expect(await claim()).toMatchObject([{ attempts: 1 }]);
   });
 
@@ -164,7 +164,7 @@ describe('a failed row', () => {
     await database.addRow(await database.addForm(), 'form-created', { at: now });
     const [row] = await claim();
     await claim(later(61_000));
-    if (row) await store.fail([{ row, notBefore: now }]);
+    if (row) await store.fail([{ kind: 'failed', row, notBefore: now }]);
     expect(await claim(later(62_000))).toEqual([]);
   });
 });

@@ -19,7 +19,7 @@ import {
   type FewestOptions,
   fewestSql,
   isUnclaimed,
-  type Position,
+  type RowPosition,
 } from './claim-statements.ts';
 import { isEventKind, type OutboxKind } from './event-catalogue.ts';
 import type { OutboxForm, OutboxRow } from './outbox.ts';
@@ -27,12 +27,12 @@ import {
   type AcceptedRow,
   acceptSql,
   type Claim,
-  type FailedRow,
   failSql,
   isOpen,
   quarantineSql,
   queueSql,
   type RefusedRow,
+  type UnacceptedRow,
 } from './settle-statements.ts';
 
 /** A row that this process has claimed. */
@@ -50,7 +50,7 @@ export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
 export interface ClaimedBatch {
   rows: ClaimedRow[];
   /** The position from which the next claim may continue. Undefined if no row was claimed. */
-  end: Position | undefined;
+  end: RowPosition | undefined;
 }
 
 export interface Backlog {
@@ -187,7 +187,7 @@ export function createOutboxStore({ pool, removalDelay, noticeTime, deleteFiles 
       await pool.query(timeoutSql(timeout) + sql);
     },
     /** Ends the claims of rows that were not accepted. Skips rows that another process has claimed since. */
-    async fail(rows: readonly FailedRow[]): Promise<void> {
+    async fail(rows: readonly UnacceptedRow[]): Promise<void> {
       if (rows.length > 0) await pool.query(failSql(rows));
     },
     /** Quarantines rows, so that the later rows of their forms can be delivered. See {@link quarantineSql}. */

@@ -60,8 +60,8 @@ async function subscribe(row: ClaimedRow, { store, deliver, clock }: SubscribeNo
   } catch (error) {
     // If the row is in quarantine, it stays there.
     const isQuarantined = row.notBefore === 'infinity';
-    const notBefore = isQuarantined ? undefined : new Date(clock().getTime() + retry);
-    await store.fail([{ row, notBefore, refusals: row.refusals }]);
+    const notBefore = new Date(clock().getTime() + retry);
+    await store.fail([isQuarantined ? { kind: 'untried', row } : { kind: 'failed', row, notBefore }]);
     throw error;
   }
 }
