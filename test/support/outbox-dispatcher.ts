@@ -3,7 +3,7 @@
 // DATABASE_URL, SINK_URL and PACE (JSON).
 import pg from 'pg';
 import pino from 'pino';
-import { createDelivery, type DefinitionSource } from '../../src/forms/outbox/delivery.ts';
+import { createDelivery, type EventDefinitions } from '../../src/forms/outbox/delivery.ts';
 import { type Dispatcher, type DispatcherPace, startDispatcher } from '../../src/forms/outbox/dispatcher.ts';
 import { createFileService } from '../../src/forms/outbox/files.ts';
 import { createOutboxMetrics } from '../../src/forms/outbox/metrics.ts';
@@ -27,7 +27,7 @@ export interface TestDispatcherOptions {
   deleteFiles?: boolean;
   /** Milliseconds after which a delivery stores the files that it has not removed yet. */
   fileTime?: number;
-  definitions?: DefinitionSource;
+  definitions?: EventDefinitions;
   /** Receives the log lines of the dispatcher. */
   write?(line: string): void;
 }
@@ -44,7 +44,7 @@ export const quick: Partial<DispatcherPace> = {
   outage: { first: 20, cap: 100 },
 };
 
-const permit: DefinitionSource = { find: async (_tenant, id) => ({ id, name: 'Permit' }) };
+const permit: EventDefinitions = { find: async (_tenant, id) => ({ id, name: 'Permit' }) };
 
 export function startTestDispatcher(options: TestDispatcherOptions): TestDispatcher {
   const { clock = systemClock, deleteFiles = false, sinkUrl } = options;

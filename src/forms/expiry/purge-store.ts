@@ -67,7 +67,7 @@ const agedSql = (table: string, column: string) => `
 DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM ${table} WHERE ${column} <= $1 ORDER BY ${column} LIMIT $2 FOR UPDATE SKIP LOCKED))`;
 
-const agedLookSql = (table: string, column: string) => `
+const agedDryRunSql = (table: string, column: string) => `
 SELECT count(*)::int AS count FROM ${table} WHERE ${column} <= $1`;
 
 // A delivered `subscribe` row can be deleted, because the form's row has the subscriber's id. The `form-locked` row of
@@ -95,7 +95,7 @@ WITH ${outboxPage}, removed AS (
 )
 SELECT last.*, (SELECT count(*)::int FROM removed) AS removed FROM last`;
 
-const outboxLookSql = `
+const outboxDryRunSql = `
 WITH ${outboxPage} SELECT last.*, (SELECT count(*)::int FROM useless) AS removed FROM last`;
 
 interface OutboxPage {
@@ -115,7 +115,7 @@ export async function purgeBatch(db: pg.ClientBase, purge: Purge, options: Purge
   await db.query(planSql);
   if (purge === 'outbox') {
     const before = earlier(now, outboxPeriod);
-    const sql = dryRun ? outboxLookSql : outboxSql;
+    const sql = dryRun ? outboxDryRunSql : outboxSql;
     const [page] = (await db.query<OutboxPage>(sql, [after ?? '0', limit, before])).rows;
     const isLast = !page?.sequence || page.walked < limit || page.young === true;
     return { removed: page?.removed ?? 0, next: isLast ? undefined : (page.sequence ?? undefined) };
@@ -123,7 +123,7 @@ export async function purgeBatch(db: pg.ClientBase, purge: Purge, options: Purge
   const { column, period } = aging[purge];
   const before = earlier(now, period);
   if (dryRun) {
-    const [row] = (await db.query<{ count: number }>(agedLookSql(purge, column), [before])).rows;
+    const [row] = (await db.query<{ count: number }>(agedDryRunSql(purge, column), [before])).rows;
     return { removed: row?.count ?? 0, next: undefined };
   }
   const removed = (await db.query(agedSql(purge, column), [before, limit])).rowCount ?? 0;

@@ -132,7 +132,7 @@ export const lockSql = lockStatement(full);
 export const bareLockSql = lockStatement(bare);
 
 // The statements of a dry run have the same parameters. If one does not use $7, the condition gives it a type.
-export const lockLookSql = `
+export const lockDryRunSql = `
 WITH ${lockPage}
 ${summary(`(
   SELECT count(*)::int FROM page WHERE ${isFree('lock', 'page.id')} AND $7::timestamptz IS NOT NULL) AS locked`)}`;
@@ -170,7 +170,7 @@ WITH ${warnPage}, due AS MATERIALIZED (
 )
 ${summary('(SELECT count(*)::int FROM warned) AS warned')}`;
 
-export const warnLookSql = `
+export const warnDryRunSql = `
 WITH ${warnPage}
 ${summary(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
   WHERE ${unwarned} AND ${isFree('warn', 'f.id')}) AS warned`)}`;
@@ -211,7 +211,7 @@ export const deleteSql = deleteStatement(full);
 /** Like {@link deleteSql}, but deletes only the form $9, and returns its outbox row instead of writing it. */
 export const bareDeleteSql = deleteStatement(bare);
 
-export const deleteLookSql = `
+export const deleteDryRunSql = `
 WITH ${deletePage}
 ${summary(`${waiting}, (
   SELECT count(*)::int FROM gate WHERE (notified OR anyhow) AND ${isFree('delete', 'gate.id')}) AS deleted, (

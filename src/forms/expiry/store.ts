@@ -12,12 +12,12 @@ import type { DefinitionKey } from './retention.ts';
 import {
   bareDeleteSql,
   bareLockSql,
-  deleteLookSql,
+  deleteDryRunSql,
   deleteSql,
-  lockLookSql,
+  lockDryRunSql,
   lockSql,
   setTraceSql,
-  warnLookSql,
+  warnDryRunSql,
   warnSql,
 } from './statements.ts';
 
@@ -97,10 +97,10 @@ interface StageSql {
   countByTenant: string;
   sql: string;
   /** SQL that counts the forms that `sql` would change. */
-  look: string;
+  dryRunSql: string;
   from: Bound;
   before: Bound;
-  /** Returns the parameters of `sql` and `look` from $8 on. */
+  /** Returns the parameters of `sql` and `dryRunSql` from $8 on. */
   more(policies: readonly Policy[], now: Date): unknown[];
 }
 
@@ -109,7 +109,7 @@ const stageSql: Record<Stage, StageSql> = {
     count: countSql('Draft'),
     countByTenant: countByTenantSql('Draft'),
     sql: warnSql,
-    look: warnLookSql,
+    dryRunSql: warnDryRunSql,
     from: lockBefore,
     before: ({ retention }, now) => earlier(now, retention.lockAfter - retention.warnBefore).toISOString(),
     more: (policies, now) => [
@@ -122,7 +122,7 @@ const stageSql: Record<Stage, StageSql> = {
     count: countSql('Draft'),
     countByTenant: countByTenantSql('Draft'),
     sql: lockSql,
-    look: lockLookSql,
+    dryRunSql: lockDryRunSql,
     from: () => farPast,
     before: lockBefore,
     // The time at which a form that is locked now will be deleted.
@@ -132,7 +132,7 @@ const stageSql: Record<Stage, StageSql> = {
     count: countSql('Locked'),
     countByTenant: countByTenantSql('Locked'),
     sql: deleteSql,
-    look: deleteLookSql,
+    dryRunSql: deleteDryRunSql,
     from: () => farPast,
     before: ({ retention }, now) => earlier(now, retention.deleteAfter).toISOString(),
     more: valuesFor(({ retention }, now) => earlier(now, retention.deleteAfter + noticeGrace).toISOString()),
@@ -190,9 +190,9 @@ export const expiryStore = {
    * Processes one batch in the caller's transaction. Pass at most a few hundred policies: each batch sends all of them.
    */
   async batch(db: pg.ClientBase, stage: Stage, { position, now, limit, dryRun }: BatchOptions): Promise<Batch> {
-    const { sql, look } = stageSql[stage];
+    const { sql, dryRunSql } = stageSql[stage];
     await db.query(planSql + asyncCommitSql + setTraceSql(storedTraceparent()));
-    const { rows } = await db.query<BatchRow>(dryRun ? look : sql, valuesOf(stage, { position, now, limit }));
+    const { rows } = await db.query<BatchRow>(dryRun ? dryRunSql : sql, valuesOf(stage, { position, now, limit }));
     return toBatch(rows[0], position.policies, limit);
   },
   /**

@@ -5,7 +5,7 @@ import { smallBody } from '../../service/http/body-bytes.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { ExpiryDates } from '../expiry/dates.ts';
-import { type FormRequest, formRequestOf, keepsChanging, revisionsOf, stale } from './access.ts';
+import { type Authorized, type FormRequest, formRequestOf, keepsChanging, revisionsOf, stale } from './access.ts';
 import {
   describeAction,
   type FormRole,
@@ -142,12 +142,15 @@ async function submitOnce(
   const { access, forms, validator, findResponse, clock } = options;
   const { caller, tenantId, formId } = formRequest;
   for (let attempt = 0; attempt < 5; attempt += 1) {
-    const authorized = await access.authorize('submit', formRequest).catch(async (error: unknown) => {
+    let authorized: Authorized;
+    try {
+      authorized = await access.authorize('submit', formRequest);
+    } catch (error) {
+      // An earlier request with this idempotency key may have submitted the form.
       const first = claim && isNotDraft(error) ? await findResponse(claim) : undefined;
-      if (first) return { first };
+      if (first) return first;
       throw error;
-    });
-    if ('first' in authorized) return authorized.first;
+    }
     const definition = await access.definitionOf(authorized.form);
     requireOpenIntake(caller, definition, clock(), authorized.form);
     let revision: string | undefined;
@@ -189,7 +192,7 @@ async function move(operation: Exclude<MoveOperation, 'submit'>, options: FormRo
     const detail = `The form is ${status}; ${operation} requires a form that is ${operations[operation].move.from}.`;
     throw new Problem('conflict', detail, { members: { formStatus: status } });
   }
-  if (operation === 'to-draft') storage.operated(tenantId);
+  if (operation === 'to-draft') storage.leftRows(tenantId);
   changed();
   const dates = await datesAfterChange(options, moved);
   return formView(moved, { administrator: role === 'admin', dates });

@@ -124,7 +124,7 @@ async function remove(
     const statuses = statusesOf('delete', role);
     const budgets = budgetsOf(hashes, caller, { form, role });
     if (await forms.remove({ tenantId, formId, actor, now: clock(), statuses, budgets })) {
-      storage.operated(tenantId);
+      storage.leftRows(tenantId);
       return changed();
     }
   }

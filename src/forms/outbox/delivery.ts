@@ -39,7 +39,7 @@ import type { EventDefinition } from './event-fields.ts';
 import { type FileService, removeOwned } from './files.ts';
 import type { OutboxRow } from './outbox.ts';
 
-export interface DefinitionSource {
+export interface EventDefinitions {
   /**
    * Returns the form's definition. Undefined if the definition is not configured. Throws Problem `definition-invalid`,
    * or an error of the platform client.
@@ -76,7 +76,7 @@ export interface DeliveryOptions {
    * the deadline of a delivery by the time of two calls.
    */
   fileTime: number;
-  definitions: DefinitionSource;
+  definitions: EventDefinitions;
   /** Reads the form data. Returns null if the form was deleted. */
   readData(formId: string): Promise<Record<string, unknown> | null>;
   urns: Urns;

@@ -79,7 +79,7 @@ export interface OutboxRow<Kind extends string = string> {
   tenantId: string;
   kind: Kind;
   facts: OutboxFacts;
-  /** The time of the change. For removals, the time at which the removal is due. */
+  /** The time of the change. For removals and postponed rows, the time at which the row is due. */
   created: Date;
   /** How often the row was claimed, including the current claim. */
   attempts: number;

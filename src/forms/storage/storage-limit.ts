@@ -23,7 +23,7 @@ export interface StorageLimit {
    */
   saved(tenantId: string, length: number): void;
   /** Counts what a deletion, or a submission and a return, leaves in other tables, such as the outbox. */
-  operated(tenantId: string): void;
+  leftRows(tenantId: string): void;
 }
 
 export type Refused = 'create' | 'save';
@@ -107,7 +107,7 @@ export function createStorageLimit({ limit, read, onRefused }: StorageLimitOptio
     roomForSave: { name: 'roomForSave', check: (_request, response) => requireReserve(tenantOf(response).id) },
     created: (tenantId, length) => wrote(tenantId, length + formOverhead),
     saved: wrote,
-    operated: (tenantId) => wrote(tenantId, leftByOperation),
+    leftRows: (tenantId) => wrote(tenantId, leftByOperation),
   };
   return { storage, usages, usageOf };
 }
