@@ -7,7 +7,7 @@ import { createOwnership, type Session, type SessionEvent } from './session.ts';
 interface Message {
   session: Session | null;
   offset: number;
-  type: 'expired' | 'signed-out';
+  type: 'expired' | 'signed-out'; // Why there is no session; meaningless if there is one.
 }
 
 /** Reads the session when constructed, and follows other tabs until `close` is called. A page needs one instance. */
@@ -21,14 +21,14 @@ export class TokenHandlerClient {
   readonly #channel: BroadcastChannel;
   readonly #closing = new AbortController();
   readonly #listeners = new Set<(event: SessionEvent) => void>();
-  readonly #own: (session: Session) => Session | null;
+  readonly #ownOf: (session: Session) => Session | null;
   #session: Session | null | undefined;
-  #found: Session | null | undefined;
+  #sessionOfSite: Session | null | undefined;
   #person: string | undefined;
   /** The server's clock minus the browser's, in milliseconds. */
   #offset = 0;
   #changes = 0;
-  #learnt = 0;
+  #learntAt = 0;
   #reading: Promise<Session | null> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #warned: string | undefined;
@@ -36,7 +36,7 @@ export class TokenHandlerClient {
   constructor(options: ClientOptions) {
     const { clientId, prefix = '/token-handler', poll = 60_000 } = options;
     this.#options = options;
-    this.#own = createOwnership(options);
+    this.#ownOf = createOwnership(options);
     this.#root = `${location.origin}${prefix}/`;
     this.#clientRoot = `${this.#root}clients/${encodeURIComponent(clientId)}`;
     this.#key = `formgate ${prefix}`;
@@ -49,7 +49,7 @@ export class TokenHandlerClient {
     const { signal } = this.#closing;
     // A page that slept, or that the back button restored, may show data of a session that has ended.
     addEventListener('pageshow', ({ persisted }) => persisted && this.#readQuietly(), { signal });
-    const isOld = () => !document.hidden && Date.now() - this.#learnt > 10_000;
+    const isOld = () => !document.hidden && Date.now() - this.#learntAt > 10_000;
     document.addEventListener('visibilitychange', () => isOld() && this.#readQuietly(), { signal });
     // The lock lets only one tab of the site poll. Pages on plain HTTP have no locks, so each of their tabs polls.
     const pollUntilClosed = () => this.#poll(poll);
@@ -193,11 +193,11 @@ export class TokenHandlerClient {
   #learn({ session: found, offset, type }: Message): void {
     const before = this.#session;
     // Tabs of all clients of this site share the channel, so this may be another client's session.
-    const session = found && this.#own(found);
-    this.#found = found;
+    const session = found && this.#ownOf(found);
+    this.#sessionOfSite = found;
     this.#session = session;
     this.#offset = offset;
-    this.#learnt = Date.now();
+    this.#learntAt = Date.now();
     this.#changes += 1;
     if (session) this.#person = session.person ?? `${session.tenantId} ${session.email ?? session.name}`;
     if (session && session.id !== before?.id) this.#emit({ type: 'signed-in', session });
@@ -239,7 +239,7 @@ export class TokenHandlerClient {
   /** Reads the session every `pause` milliseconds, also for the tabs of other clients. Resolves when it is closed. */
   #poll(pause: number): Promise<void> {
     return new Promise((resolve) => {
-      const interval = setInterval(() => this.#found && this.#readQuietly(), pause);
+      const interval = setInterval(() => this.#sessionOfSite && this.#readQuietly(), pause);
       this.#closing.signal.addEventListener('abort', () => resolve(clearInterval(interval)));
     });
   }

@@ -56,7 +56,7 @@ export class DraftWork {
   readonly #warn = (event: Event) => event.preventDefault();
   #view: DraftView | undefined;
   /** Set while the data of another window cannot be read. */
-  #nextCompare: ReturnType<typeof setTimeout> | undefined;
+  #nextRead: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: DraftOptions) {
     const { api, formId, draft } = options;
@@ -66,8 +66,8 @@ export class DraftWork {
       content: this.content,
       etag: draft.etag,
       put: (next, etag, saveId) => api.put(formId, next, etag, saveId),
-      onState: (state) => this.#enter(state),
-      onBlocked: (reason) => this.#meet(reason),
+      onState: (state) => this.#setState(state),
+      onBlocked: (reason) => this.#handleObstacle(reason),
     });
     this.uploads = new Uploads({
       send: async (file, signal) => {
@@ -78,8 +78,8 @@ export class DraftWork {
         this.change(withFile(this.content, path, { urn, name: storedName(file.name), isMultiple }));
         this.#view?.sent(file.name);
       },
-      onFailed: (problem) => this.#meetAtUpload(problem),
-      onChanged: () => this.#changed(),
+      onFailed: (problem) => this.#uploadFailed(problem),
+      onChanged: () => this.#notifyView(),
     });
     window.addEventListener('online', this.#online);
     document.addEventListener('visibilitychange', this.#hidden);
@@ -98,7 +98,7 @@ export class DraftWork {
 
   change(content: Content): void {
     this.content = content;
-    this.#changed();
+    this.#notifyView();
     this.saver.change(content);
     // An upload that ends during a conflict changes the content, so the merge is repeated.
     if (this.pause?.type === 'conflict') this.#merge(this.pause.theirs);
@@ -117,23 +117,23 @@ export class DraftWork {
 
   /** Retries what failed now, because the connection is back or the person asks for it. */
   retryNow(): void {
-    if (this.#nextCompare === undefined) this.saver.retryNow();
-    else void this.#compare();
+    if (this.#nextRead === undefined) this.saver.retryNow();
+    else void this.#readAndMerge();
   }
 
   submitted(submission: Submission): void {
     this.submission = submission;
-    this.#changed();
+    this.#notifyView();
   }
 
   /** Shows the page that asks for a code. Keeps a pause that has begun, because saving may wait for its end. */
   requireCode(): void {
-    if (!this.pause) this.#wait({ type: 'code', next: 'nothing' });
+    if (!this.pause) this.#setPause({ type: 'code', next: 'nothing' });
   }
 
   /** Reads and shows what another window has saved, because the service refused to submit an older version. */
   takeChanges(): void {
-    void this.#compare();
+    void this.#readAndMerge();
   }
 
   /**
@@ -142,9 +142,9 @@ export class DraftWork {
    */
   async codeEntered(): Promise<void> {
     const next = this.pause?.type === 'code' ? this.pause.next : 'nothing';
-    this.#wait(undefined);
+    this.#setPause(undefined);
     this.uploads.retryAfterCode();
-    if (next === 'compare') await this.#compare();
+    if (next === 'compare') await this.#readAndMerge();
     else if (next === 'save') this.saver.resume(this.content);
   }
 
@@ -153,7 +153,7 @@ export class DraftWork {
     if (this.pause?.type !== 'conflict') return;
     const { merged, theirs } = this.pause;
     const mine = chosen.filter(({ isMine }) => isMine).map(({ difference }) => difference);
-    this.#goOn(
+    this.#resumeWith(
       mine.reduce<unknown>((data, { path, mine: value }) => withValueAt(data, path, value), merged),
       theirs,
     );
@@ -168,75 +168,75 @@ export class DraftWork {
     window.removeEventListener('beforeunload', this.#warn);
   }
 
-  #enter(state: SaveState): void {
+  #setState(state: SaveState): void {
     this.state = state;
-    this.#changed();
+    this.#notifyView();
   }
 
-  #meet(reason: Obstacle): void {
+  #handleObstacle(reason: Obstacle): void {
     if (reason === 'code') this.#requireCodeToSave();
-    else if (reason === 'conflict') void this.#compare();
+    else if (reason === 'conflict') void this.#readAndMerge();
     else this.#options.onEnd(reason);
   }
 
   #requireCodeToSave(): void {
     // A comparison that waits for the code also saves, after it has merged the changes.
     const isComparing = this.pause?.type === 'code' && this.pause.next === 'compare';
-    if (!isComparing) this.#wait({ type: 'code', next: 'save' });
+    if (!isComparing) this.#setPause({ type: 'code', next: 'save' });
   }
 
-  #meetAtUpload(problem: ApiProblem): void {
+  #uploadFailed(problem: ApiProblem): void {
     const end = endOf(problem);
     if (end) this.#options.onEnd(end);
     else if (problem.status === 401) this.requireCode();
   }
 
   /** Reads and merges the data that another window has saved. */
-  async #compare(): Promise<void> {
-    clearTimeout(this.#nextCompare);
-    this.#nextCompare = undefined;
+  async #readAndMerge(): Promise<void> {
+    clearTimeout(this.#nextRead);
+    this.#nextRead = undefined;
     if (this.saver.isClosed) return;
     const { api, formId } = this.#options;
     const theirs = await api.read(formId).catch((cause: unknown) => {
-      if (!this.saver.isClosed) this.#meetAtRead(asProblem(cause));
+      if (!this.saver.isClosed) this.#readFailed(asProblem(cause));
     });
     if (theirs && !this.saver.isClosed) this.#merge(theirs);
   }
 
-  #meetAtRead(problem: ApiProblem): void {
+  #readFailed(problem: ApiProblem): void {
     const end = endOf(problem);
     if (end) this.#options.onEnd(end);
-    else if (problem.status === 401) this.#wait({ type: 'code', next: 'compare' });
+    else if (problem.status === 401) this.#setPause({ type: 'code', next: 'compare' });
     else {
-      this.#nextCompare = setTimeout(() => void this.#compare(), Math.max(retryMs, problem.retryAfterMs ?? 0));
+      this.#nextRead = setTimeout(() => void this.#readAndMerge(), Math.max(retryMs, problem.retryAfterMs ?? 0));
       // The changes wait until the other data is read.
-      if (this.state === 'blocked') this.#enter('offline');
+      if (this.state === 'blocked') this.#setState('offline');
     }
   }
 
   /** Merges the data of another window. Asks the person only about answers that both windows have changed. */
   #merge(theirs: Draft): void {
     const { merged, conflicts } = merge(this.saver.base.data, this.content.data, theirs.data);
-    if (conflicts.length > 0) this.#wait({ type: 'conflict', conflicts, merged, theirs });
+    if (conflicts.length > 0) this.#setPause({ type: 'conflict', conflicts, merged, theirs });
     else {
-      this.#goOn(merged, theirs);
+      this.#resumeWith(merged, theirs);
       this.#view?.merged();
     }
   }
 
-  #goOn(merged: unknown, { data, files, etag }: Draft): void {
+  #resumeWith(merged: unknown, { data, files, etag }: Draft): void {
     this.content = { data: merged, files: mergedFiles(this.content.files, files, merged) };
-    this.#wait(undefined);
+    this.#setPause(undefined);
     this.saver.resume(this.content, { base: { data, files }, etag });
   }
 
-  #wait(pause: Pause | undefined): void {
+  #setPause(pause: Pause | undefined): void {
     this.pause = pause;
-    this.#changed();
+    this.#notifyView();
   }
 
   /** Makes the browser warn before the page is closed, but only while changes are unsaved or files are unsent. */
-  #changed(): void {
+  #notifyView(): void {
     if (this.isSafe) window.removeEventListener('beforeunload', this.#warn);
     else window.addEventListener('beforeunload', this.#warn);
     this.#view?.changed();

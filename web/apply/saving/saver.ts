@@ -50,7 +50,7 @@ export class Saver {
   #isClosed = false;
   #failures = 0;
   #state: SaveState = 'saved';
-  #waiting: ((isSaved: boolean) => void)[] = [];
+  #flushes: ((isSaved: boolean) => void)[] = [];
 
   constructor(options: SaverOptions) {
     this.#options = options;
@@ -72,7 +72,7 @@ export class Saver {
   change(content: Content): void {
     this.#current = content;
     if (this.#state === 'blocked' || this.#isSending || this.#state === 'offline') return;
-    this.#enter('waiting');
+    this.#setState('waiting');
     this.#schedule(pauseMs);
   }
 
@@ -80,7 +80,7 @@ export class Saver {
   flush(): Promise<boolean> {
     if (this.#state === 'saved') return Promise.resolve(true);
     if (this.#state === 'blocked' || this.#isClosed) return Promise.resolve(false);
-    const settled = new Promise<boolean>((resolve) => this.#waiting.push(resolve));
+    const settled = new Promise<boolean>((resolve) => this.#flushes.push(resolve));
     // Without a timer, because a page that was just hidden may end before its next timer.
     clearTimeout(this.#timer);
     void this.#send();
@@ -100,7 +100,7 @@ export class Saver {
     this.#current = content;
     this.#pending = undefined;
     if (now) [this.base, this.#etag] = [now.base, now.etag];
-    this.#enter('waiting');
+    this.#setState('waiting');
     this.#schedule(0);
   }
 
@@ -108,7 +108,7 @@ export class Saver {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    this.#settle(false);
+    this.#resolveFlushes(false);
   }
 
   get isClosed(): boolean {
@@ -126,13 +126,13 @@ export class Saver {
     this.#isSending = true;
     this.#pending ??= { content: this.#current, saveId: newId() };
     const { content, saveId } = this.#pending;
-    if (!this.#hasFailed()) this.#enter('saving');
+    if (!this.#hasFailed()) this.#setState('saving');
     const outcome = await this.#options.put(content, this.#etag, saveId).catch((): Outcome => ({ type: 'retry' }));
     this.#isSending = false;
-    this.#take(outcome, content);
+    this.#handle(outcome, content);
   }
 
-  #take(outcome: Outcome, content: Content): void {
+  #handle(outcome: Outcome, content: Content): void {
     if (this.#isClosed) return;
     if (outcome.type === 'saved') this.#saved(outcome.etag, content);
     else if (outcome.type === 'retry') this.#retry(outcome.afterMs);
@@ -141,8 +141,8 @@ export class Saver {
       this.#retry(longestPauseMs, 'refused');
     } else {
       this.#pending = undefined;
-      this.#enter('blocked');
-      this.#settle(false);
+      this.#setState('blocked');
+      this.#resolveFlushes(false);
       this.#options.onBlocked(outcome.type);
     }
   }
@@ -153,11 +153,11 @@ export class Saver {
     this.#pending = undefined;
     this.#failures = 0;
     if (this.#current === content) {
-      this.#enter('saved');
-      this.#settle(true);
+      this.#setState('saved');
+      this.#resolveFlushes(true);
     } else {
-      this.#enter('waiting');
-      this.#schedule(this.#waiting.length > 0 ? 0 : pauseMs);
+      this.#setState('waiting');
+      this.#schedule(this.#flushes.length > 0 ? 0 : pauseMs);
     }
   }
 
@@ -168,20 +168,20 @@ export class Saver {
   #retry(afterMs: number | undefined, state: 'offline' | 'refused' = 'offline'): void {
     const pause = Math.min(longestPauseMs, 1_000 * 2 ** this.#failures);
     this.#failures += 1;
-    this.#enter(state);
-    this.#settle(false);
+    this.#setState(state);
+    this.#resolveFlushes(false);
     this.#schedule(Math.max(pause, afterMs ?? 0));
   }
 
-  #enter(state: SaveState): void {
+  #setState(state: SaveState): void {
     if (state === this.#state || this.#isClosed) return;
     this.#state = state;
     this.#options.onState(state);
   }
 
-  #settle(isSaved: boolean): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
+  #resolveFlushes(isSaved: boolean): void {
+    const waiting = this.#flushes;
+    this.#flushes = [];
     for (const resolve of waiting) resolve(isSaved);
   }
 }
