@@ -2,9 +2,9 @@
 // uses the cluster of KUBECONFIG, and a namespace with the Pod Security level restricted. It creates no pods. The
 // cluster needs the custom resource definitions of Traefik, Gateway API and Prometheus Operator.
 import { randomBytes } from 'node:crypto';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { helms, type KubeObject, pick, render, run, valueSets } from './helm.ts';
+import { chart, helms, type KubeObject, pick, render, run, valueSets } from './helm.ts';
 
 const namespace = `formgate-dry-run-${randomBytes(3).toString('hex')}`;
 const [helm = ''] = helms();
@@ -77,6 +77,44 @@ test.each(sets)('applying the objects of %s a second time changes none', async (
   expect(await apply()).toEqual(before);
   const args = ['delete', '--ignore-not-found', '--wait=false', '-f', '-'];
   await kubectl(['-n', namespace, ...args], list(objects));
+});
+
+test('with checks, a release is refused while the namespace lacks a Secret, ConfigMap or key that the values name', async () => {
+  const set = 'checks.enabled=true,caCertificates.configMap=ca,tokenHandler.keyRing.existingSecret.name=keys';
+  const values = `--values=${join(chart, 'ci/minimal-values.yaml')}`;
+  const args = [
+    'template',
+    'formgate',
+    chart,
+    `--namespace=${namespace}`,
+    '--kube-version=1.34.0',
+    values,
+    '--set',
+    set,
+  ];
+  const problems = async () => {
+    const { code, stderr } = await run(helm, [...args, '--dry-run=server']);
+    return [code, ...stderr.split('\n').filter((line) => line.startsWith('  - '))];
+  };
+  const apply = (...items: object[]) => kubectl(['-n', namespace, 'apply', '--server-side', '-f', '-'], list(items));
+  const secret = (name: string, stringData: object) => ({
+    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name }, stringData },
+  });
+  const withoutRedis = { DATABASE_URL: 'postgres://a/b', CLIENT_SECRET: 'c' };
+  await apply(secret('formgate', withoutRedis));
+  expect(await problems()).toEqual([
+    1,
+    '  - tokenHandler.keyRing.existingSecret: the namespace has no Secret keys',
+    '  - redis.url.existingSecret: the Secret formgate has no key REDIS_URL',
+    '  - caCertificates: the namespace has no ConfigMap ca',
+  ]);
+  expect((await run(helm, args)).code).toBe(0);
+  await apply(
+    secret('formgate', { ...withoutRedis, REDIS_URL: 'redis://a' }),
+    secret('keys', { KEY_RING: `k1:${'a'.repeat(43)}=` }),
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'ca' }, data: { 'ca.crt': 'a' } },
+  );
+  expect(await problems()).toEqual([0]);
 });
 
 test('the namespace rejects a pod that may become root', async () => {

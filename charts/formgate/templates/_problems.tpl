@@ -172,9 +172,42 @@
 {{- $problems = append $problems "prometheusRule.matchers: name at least one label with =, such as namespace=\"forms\", by which the rules select what they record" -}}
 {{- end -}}
 {{- end -}}
+{{- $problems = concat $problems (fromJsonArray (include "formgate.missingObjects" .)) -}}
 {{- if $problems -}}
 {{- fail (printf "invalid values:\n  - %s" (join "\n  - " (uniq $problems))) -}}
 {{- end -}}
+{{- end -}}
+
+{{/*
+The problems, in JSON, of the Secrets and the ConfigMap that the values name but the namespace lacks: root. Without them,
+the check before a rollout could not start. Tools that render without access to the cluster may create them later.
+*/}}
+{{- define "formgate.missingObjects" -}}
+{{- $named := list -}}
+{{- if and .Values.checks.enabled (lookup "v1" "ServiceAccount" .Release.Namespace "default") -}}
+{{- range $secrets := fromYaml (include "formgate.secretSources" .) -}}
+{{- range $variable, $secret := $secrets -}}
+{{- with $secret.source.existingSecret -}}
+{{- $named = append $named (dict "path" (printf "%s.existingSecret" $secret.path) "kind" "Secret" "name" .name "key" (.key | default $variable)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.caCertificates -}}
+{{- $named = append $named (dict "path" "caCertificates" "kind" "ConfigMap" "name" .configMap "key" .key) -}}
+{{- end -}}
+{{- end -}}
+{{- $problems := list -}}
+{{- range $named -}}
+{{- if .name -}}
+{{- $object := lookup "v1" .kind $.Release.Namespace .name -}}
+{{- if not $object -}}
+{{- $problems = append $problems (printf "%s: the namespace has no %s %s" .path .kind .name) -}}
+{{- else if not (hasKey (merge dict ($object.data | default dict) ($object.binaryData | default dict)) .key) -}}
+{{- $problems = append $problems (printf "%s: the %s %s has no key %s" .path .kind .name .key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $problems -}}
 {{- end -}}
 
 {{/*
