@@ -52,6 +52,39 @@ describe('the notes warn about a rewrite that decodes paths', () => {
   });
 });
 
+describe('the notes warn that FormgateReconcilerLate fires between runs of the reconciler', () => {
+  const alerts = ['--set', 'serviceMonitor.enabled=true,prometheusRule.enabled=true'];
+  const schedule = (text: string) => ['--set-string', `reconciler.schedule=${text}`];
+  const warning = 'WARNING: the reconciler runs at most once an hour';
+
+  test.each(['@hourly', '@daily', '0 * * * *', '30 3 * * *'])('with the schedule %s', async (text) => {
+    expect(await render(...alerts, ...schedule(text))).toContain(warning);
+  });
+
+  test.each<[string, string[]]>([
+    ['it runs more often', [...alerts, ...schedule('0\\,30 * * * *')]],
+    [
+      'the threshold allows it',
+      [...alerts, ...schedule('@hourly'), '--set', 'prometheusRule.thresholds.reconcilerSeconds=7200'],
+    ],
+    [
+      'there is no such alert',
+      [...alerts, ...schedule('@hourly'), '--set', 'prometheusRule.disabledAlerts={FormgateReconcilerLate}'],
+    ],
+    ['there are no alerts', schedule('@hourly')],
+  ])('but not if %s', async (_what, set) => {
+    expect(await render(...set)).not.toContain(warning);
+  });
+});
+
+test('the notes warn if the mail before a deletion has no links', async () => {
+  const apply = ['--set', 'forms.apply.enabled=true,forms.apply.secret.value=secret'];
+  const warning = 'WARNING: forms.publicUrl is empty';
+  expect(await render(...apply)).toContain(warning);
+  expect(await render(...apply, '--set', 'forms.publicUrl=https://forms.example.org')).not.toContain(warning);
+  expect(await render()).not.toContain(warning);
+});
+
 describe('if the NetworkPolicy admits no identity provider', () => {
   const hint = 'Back-channel logout fails until networkPolicy.from lists the pods of the identity provider';
   const publicUrl = (url: string) => ['--set-string', `tokenHandler.publicUrl=${url}`];

@@ -615,6 +615,29 @@ test.each(['*/10 * * * *', '0 3 * * *', '15,45 0-6/2 1 JAN-mar Mon-Fri', '@hourl
   async (schedule) => expect(kinds(await rendered({ 'reconciler.schedule': schedule }))).toContain('CronJob'),
 );
 
+describe('blocks of addresses', () => {
+  const block = (cidr: string) => ({ files, set: { 'networkPolicy.from': [{ ipBlock: { cidr } }] } });
+  test.each([
+    '10.0.0.0/8',
+    '0.0.0.0/0',
+    '255.1.20.199/32',
+    '::/0',
+    'fd00:10:96::/112',
+    '2001:DB8::1/128',
+    '1:2:3:4:5:6:7:8/64',
+  ])('%s is accepted', async (cidr) => expect(kinds(await render(helm, block(cidr)))).toContain('NetworkPolicy'));
+  test.each([
+    '10.0.0.300/24',
+    '10.0.0.0/33',
+    '10.0.0/8',
+    '010.0.0.0/8',
+    '10.0.0.0',
+    'fd00::/129',
+    'fd00:/8',
+    '1::2::3/64',
+  ])('%s is rejected', async (cidr) => expect((await template(helm, block(cidr))).stderr).toContain('cidr'));
+});
+
 describe('a Gateway or ingress controller without a preset is accepted', () => {
   const route = { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }] };
   test.each([
@@ -696,6 +719,11 @@ describe('invalid values', () => {
       'a request for CPU above its limit',
       { 'reconciler.resources': { requests: { cpu: 1 }, limits: { cpu: '900m', memory: '1Gi' } } },
       'reconciler.resources: the request for cpu (1) is above its limit (900m)',
+    ],
+    [
+      'autoscaling by CPU without a request for CPU',
+      { 'forms.autoscaling.enabled': true, 'forms.resources': { requests: { cpu: null } } },
+      'forms.resources.requests.cpu: set it',
     ],
     [
       'a scrape that may take longer than the interval',

@@ -102,7 +102,12 @@
 {{- $problems = append $problems (printf "tokenHandler.consoleUrl: set the https URL of the site that serves the console, or enable ingress.tls or httpRoute.tls; browsers would reach it at %s" $consoleUrl) -}}
 {{- end -}}
 {{- range $part := list "forms" "tokenHandler" "platformServer" -}}
+{{- $resources := (get $values $part).resources -}}
 {{- with (get $values $part).autoscaling -}}
+{{- /* Without a request, Kubernetes uses the limit. */ -}}
+{{- if and .enabled (not (or (dig "requests" "cpu" "" $resources) (dig "limits" "cpu" "" $resources))) -}}
+{{- $problems = append $problems (printf "%s.resources.requests.cpu: set it, because autoscaling.targetCPU is a percentage of it" $part) -}}
+{{- end -}}
 {{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) -}}
 {{- $problems = append $problems (printf "%s.autoscaling: minReplicas is greater than maxReplicas" $part) -}}
 {{- end -}}
