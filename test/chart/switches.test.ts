@@ -3,7 +3,17 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parseTrustedProxies } from '../../src/service/http/client-address.ts';
-import { chart, helms, type KubeObject, pick, podTemplates, type Rendering, render, template } from './helm.ts';
+import {
+  chart,
+  helms,
+  type KubeObject,
+  pick,
+  podTemplates,
+  type Rendering,
+  render,
+  template,
+  valueSets,
+} from './helm.ts';
 
 const [helm = ''] = helms();
 const files = [join(chart, 'ci/minimal-values.yaml')];
@@ -72,6 +82,69 @@ test('a label that several values set, or that the chart sets, is written once i
   expect(dashboard).toMatchObject({ ...chosen, 'app.kubernetes.io/component': 'dashboards' });
   expect(labelsOf('Service', 'formgate-forms')).toMatchObject({
     ...{ cost: 'one', team: 'forms', 'app.kubernetes.io/component': 'forms' },
+  });
+});
+
+describe('common annotations', () => {
+  const common = { 'example.org/wave': '1' };
+  const wavesOf = (objects: KubeObject[]) =>
+    objects
+      // The definition of CoreClient belongs to the cluster, not to a release.
+      .filter(({ kind }) => kind !== 'CustomResourceDefinition')
+      .map(({ kind, metadata }) => `${kind} ${metadata.name} ${metadata.annotations?.['example.org/wave']}`);
+
+  test.each(valueSets())('are on every object of %s', async (file) => {
+    const waves = wavesOf(await render(helm, { files: [file], set: { commonAnnotations: common } }));
+    expect(waves.filter((wave) => !wave.endsWith(' 1'))).toEqual([]);
+  });
+
+  test('change no pods of workloads', async () => {
+    for (const { of, annotations } of podTemplates(await rendered({ commonAnnotations: common })))
+      expect([of, annotations['example.org/wave']]).toEqual([of, of.startsWith('Pod ') ? '1' : undefined]);
+  });
+
+  test('yield to more specific annotations', async () => {
+    const set = {
+      commonAnnotations: { ...common, 'helm.sh/resource-policy': 'delete', 'helm.sh/hook-delete-policy': 'none' },
+    };
+    const objects = await rendered({ ...set, 'service.annotations': { 'example.org/wave': '2' } });
+    const annotationsOf = (kind: string, name: string) => pick(objects, kind, name).metadata.annotations;
+    expect(annotationsOf('Service', 'formgate-forms')?.['example.org/wave']).toBe('2');
+    expect(annotationsOf('Secret', 'formgate-keys')?.['helm.sh/resource-policy']).toBe('keep');
+    expect(annotationsOf('Pod', 'formgate-test')?.['helm.sh/hook-delete-policy']).toBe('before-hook-creation');
+  });
+});
+
+describe('the certificates of the Ingresses', () => {
+  const hosts = ['a.example.org', 'b.example.org', 'c.example.net'];
+  const tlsOf = async (tls: object, names = hosts) => {
+    const set = {
+      'ingress.enabled': true,
+      'ingress.hosts': names,
+      'ingress.tls': { enabled: true, ...tls },
+      ...admitted,
+    };
+    const ingresses = (await rendered(set)).filter(({ kind }) => kind === 'Ingress');
+    const [first, ...others] = ingresses.map(({ spec }) => (spec as { tls: object[] }).tls);
+    for (const other of others) expect(other).toEqual(first);
+    return first;
+  };
+  const own = { hosts: ['a.example.org'], secretName: 'a' };
+  const wildcard = { hosts: ['*.example.org'], secretName: 'org' };
+
+  test('are one for all hosts by default', async () => {
+    expect(await tlsOf({})).toEqual([{ hosts }]);
+    expect(await tlsOf({ secretName: 'shared' })).toEqual([{ hosts, secretName: 'shared' }]);
+    expect(await tlsOf({ secretName: 'shared' }, [])).toEqual([{ secretName: 'shared' }]);
+  });
+
+  test('can be separate for some hosts', async () => {
+    const others = { hosts: hosts.slice(1), secretName: 'shared' };
+    expect(await tlsOf({ secretName: 'shared', certificates: [own] })).toEqual([own, others]);
+    const net = { hosts: ['c.example.net'] };
+    expect(await tlsOf({ certificates: [wildcard] })).toEqual([wildcard, net]);
+    expect(await tlsOf({ certificates: [wildcard, { ...net, secretName: 'net' }] })).toHaveLength(2);
+    expect(await tlsOf({ certificates: [own] }, [])).toEqual([own]);
   });
 });
 

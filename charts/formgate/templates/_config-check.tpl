@@ -8,7 +8,7 @@ and b.
 {{- define "formgate.checkHook" -}}
 helm.sh/hook: pre-install,pre-upgrade
 helm.sh/hook-weight: {{ . | quote }}
-# A failed Job stays until the next check, so that its log can be read.
+{{- /* A failed Job stays until the next check, so that its log can be read. */}}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
@@ -124,9 +124,7 @@ root, name
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
-  {{- include "formgate.metadata" $context | nindent 2 }}
-  annotations:
-    {{- include "formgate.checkHook" "-10" | nindent 4 }}
+  {{- include "formgate.metadata" (merge (dict "ownAnnotations" (include "formgate.checkHook" "-10" | fromYaml)) $context) | nindent 2 }}
 spec:
   podSelector:
     matchLabels:
@@ -156,9 +154,7 @@ spec:
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
-  {{- include "formgate.metadata" (merge (dict "name" (printf "%s-%s" $.name $component)) $context) | nindent 2 }}
-  annotations:
-    {{- include "formgate.checkHook" "-10" | nindent 4 }}
+  {{- include "formgate.metadata" (merge (dict "name" (printf "%s-%s" $.name $component) "ownAnnotations" (include "formgate.checkHook" "-10" | fromYaml)) $context) | nindent 2 }}
 spec:
   podSelector:
     matchLabels:

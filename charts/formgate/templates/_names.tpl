@@ -52,12 +52,24 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: {{ .component | quote }}
 {{- end -}}
 
-{{/* Metadata of a component's object: dict root, component, name (optional), labels (optional) */}}
+{{/*
+Metadata of a component's object: dict root, component, name, labels, ownAnnotations (the last three are optional).
+`ownAnnotations` override commonAnnotations. `annotations` in the contexts of workloads are those of their pods.
+*/}}
 {{- define "formgate.metadata" -}}
 name: {{ .name | default (include "formgate.partName" .) }}
 namespace: {{ .root.Release.Namespace }}
 labels:
   {{- include "formgate.labels" . | nindent 2 }}
+{{- with merge (dict) (.ownAnnotations | default dict) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Annotations of a generated Secret: root */}}
+{{- define "formgate.keptSecret" -}}
+{{- if .Values.secrets.keep -}}helm.sh/resource-policy: keep{{- end -}}
 {{- end -}}
 
 {{/* Name of a component's ServiceAccount: dict root, component, values (of the component) */}}

@@ -11,22 +11,14 @@ command, plain (variables without secrets, YAML), annotations (optional), mounts
 apiVersion: v1
 kind: ServiceAccount
 metadata:
-  {{- include "formgate.metadata" (merge (dict "name" (include "formgate.serviceAccountName" $context)) $context) | nindent 2 }}
-  {{- with $values.serviceAccount.annotations }}
-  annotations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "formgate.metadata" (merge (dict "name" (include "formgate.serviceAccountName" $context) "ownAnnotations" $values.serviceAccount.annotations) $context) | nindent 2 }}
 automountServiceAccountToken: false
 ---
 {{- end }}
 apiVersion: v1
 kind: Service
 metadata:
-  {{- include "formgate.metadata" $context | nindent 2 }}
-  {{- with .root.Values.service.annotations }}
-  annotations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "formgate.metadata" (merge (dict "ownAnnotations" .root.Values.service.annotations) $context) | nindent 2 }}
 spec:
   type: ClusterIP
   {{- with .root.Values.service.ipFamilyPolicy }}
@@ -94,11 +86,8 @@ spec:
 apiVersion: apps/v1
 kind: Deployment
 metadata:
-  {{- include "formgate.metadata" . | nindent 2 }}
-  {{- if $kept }}
-  annotations:
-    formgate.dev/kept-replicas: 'true'
-  {{- end }}
+  {{- $mark := $kept | empty | ternary dict (dict "formgate.dev/kept-replicas" "true") }}
+  {{- include "formgate.metadata" (merge (dict "ownAnnotations" $mark) .) | nindent 2 }}
 spec:
   {{- if not .values.autoscaling.enabled }}
   replicas: {{ int .values.replicas }}
