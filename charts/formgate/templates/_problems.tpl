@@ -140,6 +140,9 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- if not (regexMatch (include "formgate.schedulePattern" .) .Values.reconciler.schedule) -}}
+{{- $problems = append $problems (printf "reconciler.schedule: set a cron schedule of five fields, or @hourly, @daily and so on, instead of %q" .Values.reconciler.schedule) -}}
+{{- end -}}
 {{- with .Values.checks -}}
 {{- $deadline := add (int .timeLimitSeconds) 60 -}}
 {{- if and .enabled (lt (int .activeDeadlineSeconds) (int $deadline)) -}}
@@ -240,6 +243,16 @@ in JSON, as {rule, ports}: root
 {{- end -}}
 {{- end -}}
 {{- toJson $open -}}
+{{- end -}}
+
+{{/* Regular expression of the schedules that a CronJob accepts: no argument */}}
+{{- define "formgate.schedulePattern" -}}
+{{- $fields := list -}}
+{{- range list "[1-5]?[0-9]" "1?[0-9]|2[0-3]" "[1-9]|[12][0-9]|3[01]" "[1-9]|1[0-2]|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)" "[0-6]|(?i:sun|mon|tue|wed|thu|fri|sat)" -}}
+{{- $item := printf "(\\*|(%s)(-(%s))?)(/[1-9][0-9]?)?" . . -}}
+{{- $fields = append $fields (printf "%s(,%s)*" $item $item) -}}
+{{- end -}}
+{{- printf "^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|%s)$" (join " " $fields) -}}
 {{- end -}}
 
 {{/* Converts a duration of Prometheus, such as 1m30s or 500ms, to seconds: the duration */}}
