@@ -32,14 +32,24 @@ export class MailError extends Error {
 
   constructor(cause: unknown, isHandedOver = false) {
     const { code, responseCode, command, response } = cause as Record<string, unknown>;
-    const parts = [code, responseCode, command].filter((part) => typeof part === 'string' || typeof part === 'number');
-    super(`the mail server did not accept the message (${parts.join(' ') || 'no reason given'})`);
+    super(`the mail server did not accept the message (${failureFacts(cause)})`);
     this.name = 'MailError';
     this.reply = typeof responseCode === 'number' ? responseCode : undefined;
     this.refused = typeof responseCode === 'number' && responseCode >= 500 && code !== 'EAUTH';
     this.refusedRecipient = this.refused && command === 'RCPT TO' && isAboutRecipient(String(response));
     this.mayHaveSent = isHandedOver && this.reply === undefined;
   }
+}
+
+/**
+ * Returns the code, the SMTP reply code and the SMTP command of an error of nodemailer, such as `EAUTH 535 AUTH PLAIN` or
+ * `ECONNREFUSED CONN`.
+ */
+export function failureFacts(cause: unknown): string {
+  // For an error of the network or of TLS, `code` only names the step that failed.
+  const { code, originalCode = code, responseCode, command } = cause as Record<string, unknown>;
+  const facts = [originalCode, responseCode, command];
+  return facts.filter((fact) => typeof fact === 'string' || typeof fact === 'number').join(' ') || 'no reason given';
 }
 
 /**
@@ -146,22 +156,29 @@ export interface MailerOptions {
   times?: MailTimes;
 }
 
+/** Nodemailer's settings of a connection to the mail server. */
+export function smtpSettings(url: string) {
+  return {
+    url,
+    ...{ connectionTimeout: 5_000, greetingTimeout: 5_000, dnsTimeout: 3_000 },
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  };
+}
+
 export function createMailer(options: MailerOptions): Mailer {
   if (acceptsAnyCertificate(options.url))
     options.log.warn({ dependency: 'mail' }, 'SMTP_URL accepts any certificate of the mail server');
   const settings = {
-    ...{ connectionTimeout: 5_000, greetingTimeout: 5_000, dnsTimeout: 3_000 },
+    ...smtpSettings(options.url),
     // Longer than the time limit for sending a notice, which ends a silent connection earlier while it sends a mail.
     socketTimeout: 70_000,
     idleTimeout: 7_000,
-    url: options.url,
     pool: true,
     // The queue limits the mails that are sent at a time. The further connections replace idle ones that wait for the
     // reply to QUIT, which a lost mail server never sends.
     maxConnections: 2 * connections.total,
     maxMessages: 100,
-    disableFileAccess: true,
-    disableUrlAccess: true,
   };
   let opened: Promise<Transporter> | undefined;
   // Nodemailer is loaded when the first mail is sent, because loading it takes a tenth of the startup time.

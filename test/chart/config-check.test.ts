@@ -164,6 +164,18 @@ test('its pods may reach the stores and the platform server, and nothing may rea
   }
 });
 
+test('its pods may reach the mail server only if the release has a platform server', async () => {
+  const ports = (objects: KubeObject[]) =>
+    pick<{ spec: { egress: { ports: { port: number | string }[] }[] } }>(
+      objects,
+      'NetworkPolicy',
+      name,
+    ).spec.egress.map((rule) => rule.ports.map(({ port }) => port));
+  expect(ports(all)).toContainEqual([25, 465, 587]);
+  const minimal = { files: [join(chart, 'ci/minimal-values.yaml')], set: { 'checks.enabled': true } };
+  expect(ports(await render(helm, minimal))).not.toContainEqual([25, 465, 587]);
+});
+
 test('volumes of all processes are mounted, and two different ones of the same name are refused', async () => {
   const extended = { files: [join(chart, 'ci/extended-values.yaml')], set: { 'checks.enabled': true } };
   const pod = jobPod(await render(helm, extended));

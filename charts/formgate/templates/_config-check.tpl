@@ -146,6 +146,9 @@ spec:
     {{- include "formgate.egress" (dict "root" $root "rule" $egress.redis "pods" ($bundled | ternary "redis" "") "port" "redis") | nindent 4 }}
     {{- include "formgate.egress" (dict "root" $root "rule" $egress.access) | nindent 4 }}
     {{- include "formgate.platformEgress" $root | nindent 4 }}
+    {{- if $root.Values.platformServer.enabled }}
+    {{- include "formgate.egress" (dict "root" $root "rule" $egress.smtp) | nindent 4 }}
+    {{- end }}
 {{- $ports := dict -}}
 {{- if $bundled -}}{{- $ports = merge $ports (dict "postgres" "postgres" "redis" "redis") -}}{{- end -}}
 {{- if $root.Values.platformServer.enabled -}}{{- $_ := set $ports "platform-server" "http" -}}{{- end -}}

@@ -6,7 +6,7 @@ import { parseDuration } from '../../service/operations/duration.ts';
 export const processNames = ['forms', 'token-handler', 'platform-server', 'reconciler'] as const;
 export type ProcessName = (typeof processNames)[number];
 
-export const dependencies = ['postgres', 'redis', 'identity-provider', 'directory'] as const;
+export const dependencies = ['postgres', 'redis', 'identity-provider', 'directory', 'mail'] as const;
 export type Dependency = (typeof dependencies)[number];
 
 export interface CheckCommand {
@@ -22,14 +22,14 @@ const longestTimeLimit = 3_600_000;
 
 export const help = `Checks the configuration as a start would, and reports all problems together. Changes nothing, and listens nowhere.
 The environment is that of the process. It also asks the dependencies: whether the database can be reached, belongs to
-the process and has a schema that this release can use, and whether Redis, the identity provider and the directory accept
-the settings.
+the process and has a schema that this release can use, and whether Redis, the identity provider, the directory and the
+mail server accept the settings.
 
 Usage: npm run config -- --check [--process NAME]… [--skip DEPENDENCY]… [--time-limit DURATION] [--json]
 
   --process NAME         ${processNames.join(', ')}; may be repeated. By default
                          all, although each of them usually has its own environment and database
-  --skip DEPENDENCY      do not ask postgres, redis, identity-provider or directory; \`all\` checks the settings only
+  --skip DEPENDENCY      do not ask postgres, redis, identity-provider, directory or mail; \`all\` checks the settings only
   --time-limit DURATION  how long each dependency may take to respond, such as PT30S; by default PT10S, at most PT1H
   --json                 print one JSON object
   --help                 print this

@@ -85,7 +85,7 @@ describe('a correct configuration', () => {
   it.each([
     ['forms', ['settings', 'postgres', 'identity-provider', 'directory']],
     ['token-handler', ['settings', 'postgres', 'redis', 'identity-provider', 'directory']],
-    ['platform-server', ['settings', 'postgres', 'identity-provider']],
+    ['platform-server', ['settings', 'postgres', 'identity-provider', 'mail']],
     ['reconciler', ['settings', 'postgres', 'identity-provider', 'directory']],
   ] as const)('of %s has no problems, and its dependencies are checked', async (name, checked) => {
     expect(await check(name)).toEqual({ code: 0, checked, findings: [] });

@@ -14,6 +14,7 @@ import type { Dependency, ProcessName } from './arguments.ts';
 import { checkDatabase } from './database-check.ts';
 import type { Finding } from './finding.ts';
 import { checkKeyRing } from './key-ring-check.ts';
+import { checkMail } from './mail-check.ts';
 import { type AccountConfig, checkAccount, checkDirectory, checkProvider, openPlatform } from './platform-checks.ts';
 import { checkRedis } from './redis-check.ts';
 
@@ -100,6 +101,11 @@ export const checkedProcesses: Readonly<Record<ProcessName, CheckedProcess>> = {
           }),
       },
       providerCheck(),
+      {
+        dependency: 'mail',
+        names: ['SMTP_URL'],
+        run: (values: PlatformServerConfig, { timeLimit }) => checkMail(values.SMTP_URL, timeLimit),
+      },
     ],
   },
   reconciler: {
