@@ -196,7 +196,7 @@ function createRouteOptions(base: Base, pool: SharedPool, outbox: Outbox): Omit<
   return {
     about: {
       checks: {
-        ...platformHealthChecks(platform, urns, ['platform', 'form-service']),
+        ...platformHealthChecks(base, ['platform', 'form-service']),
         db: () => canConnect(config.DATABASE_URL),
       },
       clock,

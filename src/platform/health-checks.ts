@@ -1,19 +1,30 @@
-// Defines the checks behind `GET /health`. Each check needs one cheap response of a platform service. Only the check of
-// the event service always sends a request; the others accept a cached response. Kubernetes probes do not depend on
-// these checks.
+// Defines the checks behind `GET /health`. Each check needs one cheap response of a platform service. The checks of the
+// identity provider and of the event service always send a request; the others accept a cached response. Kubernetes
+// probes do not depend on these checks.
 import { fetch } from 'undici';
+import { checkIssuer, type IdentityProviderConfig } from '../service/auth/identity-provider.ts';
 import type { Urns } from '../service/urn.ts';
 import type { Platform } from './platform.ts';
+
+export interface HealthCheckOptions {
+  config: IdentityProviderConfig;
+  platform: Platform;
+  urns: Urns;
+}
 
 /**
  * Returns the checks by name. `document` is the namespace and name of a core configuration that this service reads. A
  * check fails if it throws.
  */
-export function platformHealthChecks(platform: Platform, urns: Urns, document: [namespace: string, name: string]) {
+export function platformHealthChecks(
+  { config, platform, urns }: HealthCheckOptions,
+  document: [namespace: string, name: string],
+) {
   const passes = (request: Promise<unknown>) => request.then(() => true);
   const eventService = () => platform.directory.resolve(urns.service('event-service:v1'));
   return {
-    access: () => passes(platform.account.token()),
+    // The account's token stays valid during an outage, so the identity provider must respond too.
+    access: () => passes(Promise.all([platform.account.authenticate(), checkIssuer(config)])),
     directory: () => passes(eventService()),
     tenant: () => passes(platform.tenants.preload()),
     configuration: () => passes(platform.configuration.latest(...document, { core: true })),

@@ -124,9 +124,10 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
 }
 
 /** Returns the checks of `GET /health`: the platform's services, the database and Redis. */
-function healthChecks({ config, platform, redis, urns }: TokenHandler) {
+function healthChecks(tokenHandler: TokenHandler) {
+  const { config, redis } = tokenHandler;
   return {
-    ...platformHealthChecks(platform, urns, [clientsNamespace, clientsName]),
+    ...platformHealthChecks(tokenHandler, [clientsNamespace, clientsName]),
     db: () => canConnect(config.DATABASE_URL),
     sessions: async () => (await redisProblem(redis)) === undefined,
   };
