@@ -42,8 +42,8 @@ export class MailError extends Error {
 }
 
 /**
- * Returns the code, the SMTP reply code and the SMTP command of an error of nodemailer, such as `EAUTH 535 AUTH PLAIN` or
- * `ECONNREFUSED CONN`.
+ * Returns the code, the SMTP reply code and the SMTP command of an error of nodemailer, such as `EAUTH 535 AUTH PLAIN`
+ * or `ECONNREFUSED CONN`.
  */
 export function failureFacts(cause: unknown): string {
   // For an error of the network or of TLS, `code` only names the step that failed.
