@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import {
   type BasicPooledClientSideCache,
+  ClientOfflineError,
   createCluster,
   createSentinel,
   type RedisClientOptions,
@@ -138,6 +139,7 @@ export function watchConnection(
   let state: DependencyStatus | undefined;
   let isClosed = false;
   let lastResponse = Number.NEGATIVE_INFINITY;
+  let lastError: unknown;
   const set = (isUp: boolean, error?: unknown) => {
     const next = isUp ? 'up' : isRefusal(error) ? 'refused' : 'unreachable';
     // `refused` does not become `unreachable`, because the errors of a Cluster's nodes may alternate between the two.
@@ -148,6 +150,7 @@ export function watchConnection(
   // A client that reconnects by itself reports its failed attempts only through this event. The pings detect the loss
   // of an established connection.
   client.on('error', (error: unknown) => {
+    lastError = error;
     if (state !== 'up') set(false, error);
   });
   const check = async () => {
@@ -158,6 +161,8 @@ export function watchConnection(
       lastResponse = asked;
       set(true);
     } catch (error) {
+      // The ping was not sent. Only the event tells why the connection is broken.
+      if (error instanceof ClientOfflineError) error.cause = lastError;
       set(false, error);
     } finally {
       clearTimeout(late);

@@ -175,6 +175,25 @@ describe('one server', () => {
     expect(said().map(({ msg }) => msg)).toEqual(['Redis is unreachable', 'Redis is reachable again']);
   });
 
+  it('that stops is logged with the error of the connection and its address, without the password', async () => {
+    const server = await serve({ password: 'its password' });
+    const gate = await startTcpGate(server.port);
+    onTestFinished(() => gate.close());
+    const redis = connect({
+      topology: { kind: 'server', url: `redis://127.0.0.1:${gate.port}` },
+      password: 'its password',
+    });
+    // An outage that a ping notices before the first attempt to reconnect is logged as a closed connection.
+    await until(async () => {
+      await gate.open();
+      await until(() => redis.isReachable());
+      await gate.shut();
+      await until(async () => !(await redis.isReachable()));
+      return log.text().includes(`connect ECONNREFUSED 127.0.0.1:${gate.port}`);
+    });
+    expect(log.text()).not.toContain('its password');
+  });
+
   it('is reported in one line when it goes down and one when it is back, and in metrics', async () => {
     const server = await serve();
     const metrics = createMetrics();
