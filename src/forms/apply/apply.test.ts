@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ApplicantBrowser, startTestApply, type TestApply } from '../../../test/support/apply.ts';
 import { configure } from '../../../test/support/forms.ts';
 import { call } from '../../../test/support/platform.ts';
+import { purgeBatch } from '../expiry/purge-store.ts';
 
 const minute = 60_000;
 let apply: TestApply;
@@ -26,6 +27,15 @@ async function draftOfAnother() {
   const { id, etag, email } = await owner.start();
   const saved = await owner.save(id, { name: 'Ana' }, etag);
   return { owner, id, email, etag: saved };
+}
+
+async function removeOldCodes() {
+  const client = await apply.forms.pool.connect();
+  try {
+    await purgeBatch(client, 'apply_codes', { now: apply.forms.now(), after: undefined, limit: 100, dryRun: false });
+  } finally {
+    client.release();
+  }
 }
 
 describe('the applicant’s path', () => {
@@ -157,9 +167,10 @@ describe('a browser that has not entered a code', () => {
     const saved = await applicant.save(id, { name: 'Ana', age: 40 }, etag);
     for (const hours of [0, 2, 9]) {
       apply.forms.advance(hours * 60 * minute);
-      // A code of another form removes old rows.
+      // A code of another form removes old rows, and so does the reconciler.
       const other = await applicant.start();
       await applicant.enter(other.id, await apply.code(applicant, other.id, other.email));
+      await removeOldCodes();
       const headers = { 'if-match': saved, 'idempotency-key': randomUUID() };
       const requests: [string, string, object?][] = [
         ['PUT', '/data', { data: {}, files: {} }],
@@ -179,6 +190,19 @@ describe('a browser that has not entered a code', () => {
     // The browser that started the form may be the applicant's own.
     expect((await stranger.enter(id, await apply.code(stranger, id, email))).status).toBe(204);
     expect((await data(stranger, id)).body).toMatchObject({ data: { age: 41 } });
+  });
+
+  it('keeps what a code has opened when it repeats the start, as after a lost response', async () => {
+    const page = browser();
+    const headers = { 'idempotency-key': randomUUID() };
+    const body = { email: `${randomUUID()}@example.org`, language: 'en' };
+    const start = () => page.ask('POST', '/definitions/permit/forms', { body, headers });
+    const first = await start();
+    const id = String(first.body.id);
+    expect((await page.enter(id, await apply.code(page, id, body.email))).status).toBe(204);
+    expect(await start()).toMatchObject({ status: 201, body: { id } });
+    await page.save(id, { name: 'Ana' }, String(first.body.etag));
+    expect((await data(page, id)).body).toMatchObject({ data: { name: 'Ana' } });
   });
 
   it('is let in by a code with dashes and invisible characters, as phones and mail programs add them', async () => {

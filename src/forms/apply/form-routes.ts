@@ -81,8 +81,9 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
         });
       const { id, created } = JSON.parse(apiResponse.text) as { id: string; created: string };
       response.locals.formId = id;
-      // A repeated start does not extend the cookie's life.
-      cookies.issue(request, response, { formId: id, tenantId, opened: Date.parse(created) });
+      // A repeated start neither extends the cookie's life, nor replaces a cookie that the browser got for a code.
+      if (cookies.find(request, response, id)?.code === undefined)
+        cookies.issue(request, response, { formId: id, tenantId, opened: Date.parse(created) });
       response.status(201).json({ id, created, etag: firstTag });
     },
   });

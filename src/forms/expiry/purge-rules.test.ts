@@ -61,7 +61,7 @@ const writers: [Exclude<Purge, 'outbox'>, period: number, sql: string][] = [
     `INSERT INTO created_notices
      VALUES (decode(md5(gen_random_uuid()::text), 'hex'), $1::timestamptz, ARRAY[$1::timestamptz])`,
   ],
-  ['apply_codes', hour, `INSERT INTO apply_codes VALUES (gen_random_uuid(), 'c', 'b', $1)`],
+  ['apply_codes', 12 * hour, `INSERT INTO apply_codes VALUES (gen_random_uuid(), 'c', 'b', $1)`],
   ['apply_saves', hour, `INSERT INTO apply_saves VALUES (gen_random_uuid(), 's', '"1"', $1)`],
   ['apply_counts', day, `INSERT INTO apply_counts VALUES ('l', decode(md5(gen_random_uuid()::text), 'hex'), $1, 1)`],
   [

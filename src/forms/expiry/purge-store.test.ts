@@ -61,7 +61,7 @@ const writers: [table: string, period: number, write: (age: number, index: numbe
   ],
   [
     'apply_codes',
-    hour,
+    12 * hour,
     (age) => world.pool.query(`INSERT INTO apply_codes VALUES (gen_random_uuid(), 'c', 'b', $1)`, [ago(age)]),
   ],
   [

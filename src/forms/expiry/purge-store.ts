@@ -2,6 +2,7 @@
 // runs. A row is no longer read after the period of its table.
 import type pg from 'pg';
 import { earlier } from '../../service/clock.ts';
+import { cookieLife } from '../apply/cookies.ts';
 import { planSql } from '../outbox/settle-statements.ts';
 
 const minute = 60_000;
@@ -49,7 +50,8 @@ const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }
   code_attempts: { column: 'attempted', period: hour },
   code_sends: { column: 'sent', period: hour },
   created_notices: { column: 'latest', period: hour },
-  apply_codes: { column: 'used', period: hour },
+  // While these rows exist, cookies without a code are refused.
+  apply_codes: { column: 'used', period: cookieLife },
   apply_saves: { column: 'saved', period: hour },
   // The window of a count in this table lasts for a day at most.
   apply_counts: { column: 'window_start', period: day },
