@@ -36,9 +36,11 @@ export function createClusterClient({ nodes, create }: ClusterClientOptions): Cl
 
   function open(roots: RedisNode[]): Cluster {
     const opened = create(roots);
-    opened.on('error', (error: unknown) => {
+    const report = (error: unknown) => {
       for (const listener of listeners) listener(error);
-    });
+    };
+    // `error` is a failed discovery, and `node-error` the failure of a connection to a node.
+    opened.on('error', report).on('node-error', report);
     return opened;
   }
 

@@ -159,6 +159,7 @@ export function watchConnection(
     try {
       await ping();
       lastResponse = asked;
+      lastError = undefined;
       set(true);
     } catch (error) {
       // The ping was not sent. Only the event tells why the connection is broken.

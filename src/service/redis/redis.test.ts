@@ -380,6 +380,17 @@ describe('a Cluster', () => {
     const topology = { kind: 'cluster', nodes: nodes.map(({ port }) => ({ host: '127.0.0.1', port })) } as const;
     await exercise(connect({ topology }));
   });
+
+  it('whose nodes stop is logged with the error of a connection', async () => {
+    const nodes = await startTestCluster();
+    const topology = { kind: 'cluster', nodes: nodes.map(({ port }) => ({ host: '127.0.0.1', port })) } as const;
+    const redis = connect({ topology });
+    await until(() => redis.isReachable());
+    await Promise.all(nodes.map((node) => node.close()));
+    await until(() => log.text().includes('Redis is unreachable'));
+    const line = log.lines().find(({ msg }) => msg === 'Redis is unreachable');
+    expect(JSON.stringify(line)).toMatch(/ECONNREFUSED|Socket closed/);
+  });
 });
 
 describe('the configuration', () => {
