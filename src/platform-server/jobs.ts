@@ -11,7 +11,8 @@ import type { DeliveryStore } from './notifications/deliveries-store.ts';
 import type { DeliveryJobs } from './notifications/delivery.ts';
 import type { JobQuarantine } from './notifications/job-quarantine.ts';
 
-const day = 86_400_000;
+const hour = 3_600_000;
+const day = 24 * hour;
 /** Milliseconds for which idempotency keys of events are kept. */
 const keyMemory = 30 * day;
 const settledEventMemory = 60_000;
@@ -27,7 +28,7 @@ export interface PlatformJobs {
 export function createPlatformJobs(options: {
   jobs: DeliveryJobs;
   quarantine: JobQuarantine;
-  events: Pick<EventStore, 'forgetKeys' | 'findHead' | 'postpone'>;
+  events: Pick<EventStore, 'forgetKeys' | 'forgetExcessKeys' | 'findHead' | 'postpone'>;
   deliveries: Pick<DeliveryStore, 'forgetEvents' | 'postpone'>;
   clock: Clock;
   log: Logger;
@@ -36,6 +37,7 @@ export function createPlatformJobs(options: {
 }): PlatformJobs {
   const { jobs, quarantine, events, deliveries, clock, log } = options;
   const inShare = createShare(events, options.perTenant);
+  let excessForgotten = Number.NEGATIVE_INFINITY;
   return {
     tasks: {
       'route-event': (payload, { job }) => {
@@ -61,6 +63,11 @@ export function createPlatformJobs(options: {
       const now = clock().getTime();
       const steps = {
         'event-keys': () => events.forgetKeys(new Date(now - keyMemory), signal),
+        'excess-event-keys': async () => {
+          if (now - excessForgotten < hour) return;
+          await events.forgetExcessKeys(signal);
+          excessForgotten = now;
+        },
         events: () => deliveries.forgetEvents(new Date(now - settledEventMemory), signal),
         quarantine: () => quarantine.upkeep(),
       };

@@ -120,11 +120,17 @@ export function createEventStore(
      * Stops early if `signal` is aborted.
      */
     async forgetKeys(limit: Date, signal: AbortSignal): Promise<void> {
-      const keys = { table: 'event_keys', column: 'accepted' };
-      await deleteOldRows(database, keys, limit, signal);
+      await deleteOldRows(database, keyTable, limit, signal);
+    },
+
+    /**
+     * Deletes the oldest idempotency keys of tenants that have too many. Reads the index of all keys. Stops early if
+     * `signal` is aborted.
+     */
+    async forgetExcessKeys(signal: AbortSignal): Promise<void> {
       const { rows } = await database.query<{ tenant: string; from: Date }>(crowdedSql, [most]);
       for (const { tenant, from } of rows)
-        await deleteOldRows(database, { ...keys, unless: `t.tenant <> ${escapeLiteral(tenant)}` }, from, signal);
+        await deleteOldRows(database, { ...keyTable, unless: `t.tenant <> ${escapeLiteral(tenant)}` }, from, signal);
     },
 
     /** Returns the number of events that are neither routed nor in quarantine, and the time of the oldest one. */
@@ -137,7 +143,9 @@ export function createEventStore(
   };
 }
 
-/** Finds the tenants with more than $1 keys, and the time of the oldest key that each of them keeps. */
+const keyTable = { table: 'event_keys', column: 'accepted' };
+
+/** Finds the tenants with at least $1 keys, and the time of the oldest key that each of them keeps. */
 const crowdedSql = `
 SELECT tenants.id AS tenant, kept.accepted AS "from" FROM tenants, LATERAL (
   SELECT k.accepted FROM event_keys k WHERE k.tenant = tenants.id ORDER BY k.accepted DESC OFFSET $1 - 1 LIMIT 1) kept`;
