@@ -55,18 +55,22 @@ describe('the notes warn about a rewrite that decodes paths', () => {
 describe('the notes warn that FormgateReconcilerLate fires between runs of the reconciler', () => {
   const alerts = ['--set', 'serviceMonitor.enabled=true,prometheusRule.enabled=true'];
   const schedule = (text: string) => ['--set-string', `reconciler.schedule=${text}`];
-  const warning = 'WARNING: the reconciler runs at most once an hour';
+  const threshold = (seconds: number) => ['--set', `prometheusRule.thresholds.reconcilerSeconds=${seconds}`];
+  const warning = 'WARNING: the reconciler runs at most once';
 
-  test.each(['@hourly', '@daily', '0 * * * *', '30 3 * * *'])('with the schedule %s', async (text) => {
-    expect(await render(...alerts, ...schedule(text))).toContain(warning);
+  test.each([
+    ['@hourly', 'an hour', 7_199],
+    ['0 * * * *', 'an hour', 7_199],
+    ['@daily', 'a day', 86_400],
+    ['30 3 * * *', 'a day', 86_400],
+  ])('with the schedule %s', async (text, interval, seconds) => {
+    expect(await render(...alerts, ...schedule(text), ...threshold(seconds))).toContain(`${warning} ${interval}, so`);
   });
 
   test.each<[string, string[]]>([
     ['it runs more often', [...alerts, ...schedule('0\\,30 * * * *')]],
-    [
-      'the threshold allows it',
-      [...alerts, ...schedule('@hourly'), '--set', 'prometheusRule.thresholds.reconcilerSeconds=7200'],
-    ],
+    ['the threshold allows it', [...alerts, ...schedule('@hourly'), ...threshold(7_200)]],
+    ['the threshold allows a run each day', [...alerts, ...schedule('@daily'), ...threshold(90_000)]],
     [
       'there is no such alert',
       [...alerts, ...schedule('@hourly'), '--set', 'prometheusRule.disabledAlerts={FormgateReconcilerLate}'],

@@ -107,11 +107,15 @@ describe('common annotations', () => {
     const set = {
       commonAnnotations: { ...common, 'helm.sh/resource-policy': 'delete', 'helm.sh/hook-delete-policy': 'none' },
     };
-    const objects = await rendered({ ...set, 'service.annotations': { 'example.org/wave': '2' } });
+    const own = { 'service.annotations': { 'example.org/wave': '2' }, 'pods.annotations': { 'example.org/wave': '' } };
+    const objects = await rendered({ ...set, ...own });
     const annotationsOf = (kind: string, name: string) => pick(objects, kind, name).metadata.annotations;
     expect(annotationsOf('Service', 'formgate-forms')?.['example.org/wave']).toBe('2');
     expect(annotationsOf('Secret', 'formgate-keys')?.['helm.sh/resource-policy']).toBe('keep');
-    expect(annotationsOf('Pod', 'formgate-test')?.['helm.sh/hook-delete-policy']).toBe('before-hook-creation');
+    expect(annotationsOf('Pod', 'formgate-test')).toMatchObject({
+      'helm.sh/hook-delete-policy': 'before-hook-creation',
+      'example.org/wave': '',
+    });
   });
 });
 
@@ -145,6 +149,9 @@ describe('the certificates of the Ingresses', () => {
     expect(await tlsOf({ certificates: [wildcard] })).toEqual([wildcard, net]);
     expect(await tlsOf({ certificates: [wildcard, { ...net, secretName: 'net' }] })).toHaveLength(2);
     expect(await tlsOf({ certificates: [own] }, [])).toEqual([own]);
+    const shared = { secretName: 'shared' };
+    expect(await tlsOf({ ...shared, certificates: [own] }, [])).toEqual([own, shared]);
+    expect(await tlsOf({ certificates: null })).toEqual([{ hosts }]);
   });
 });
 

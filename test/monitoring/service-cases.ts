@@ -227,8 +227,21 @@ const clocks: AlertCase[] = [
   },
   { ...{ alert: 'FormgateClockWrong', when: 'all is well', at: 20, firing: [] }, series: offset([0.01, 30]) },
   {
-    ...{ alert: 'FormgateClockWrong', when: 'NTP corrects the clock', at: 20, firing: [] },
-    series: offset([0, 10], [60, 2], [0, 20]),
+    ...{ alert: 'FormgateClockWrong', when: 'NTP has not yet corrected the clock', at: 13, firing: [] },
+    series: offset([0, 10], [60, 4], [0, 20]),
+  },
+  {
+    ...{
+      alert: 'FormgateClockWrong',
+      when: 'a clock is a little more than the threshold ahead',
+      at: 16,
+      firing: wrongClock,
+    },
+    series: offset([0, 10], [6, 20]),
+  },
+  {
+    ...{ alert: 'FormgateClockWrong', when: 'a clock is a little less than the threshold ahead', at: 20, firing: [] },
+    series: offset([0, 10], [4, 20]),
   },
 ];
 

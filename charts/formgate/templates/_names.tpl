@@ -61,7 +61,7 @@ name: {{ .name | default (include "formgate.partName" .) }}
 namespace: {{ .root.Release.Namespace }}
 labels:
   {{- include "formgate.labels" . | nindent 2 }}
-{{- with merge (dict) (.ownAnnotations | default dict) .root.Values.commonAnnotations }}
+{{- with mergeOverwrite (dict) (.root.Values.commonAnnotations | default dict) (.ownAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}

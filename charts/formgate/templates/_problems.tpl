@@ -102,7 +102,7 @@
 {{- $problems = append $problems (printf "tokenHandler.consoleUrl: set the https URL of the site that serves the console, or enable ingress.tls or httpRoute.tls; browsers would reach it at %s" $consoleUrl) -}}
 {{- end -}}
 {{- range $part := list "forms" "tokenHandler" "platformServer" -}}
-{{- $resources := (get $values $part).resources -}}
+{{- $resources := (get $values $part).resources | default dict -}}
 {{- with (get $values $part).autoscaling -}}
 {{- /* Without a request, Kubernetes uses the limit. */ -}}
 {{- if and .enabled (not (or (dig "requests" "cpu" "" $resources) (dig "limits" "cpu" "" $resources))) -}}

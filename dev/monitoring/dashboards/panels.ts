@@ -36,6 +36,8 @@ export interface PanelText {
   limits?: { yellow?: number; red: number };
   /** True for a number of seconds since a timestamp that is 0 if there was no such moment. It then shows `never`. */
   mayBeNever?: boolean;
+  /** True if values below 0 mean something. The axis of other panels begins at 0. */
+  mayBeNegative?: boolean;
   /** Runbooks that the panel's text links to: file names without `.md`. */
   runbooks?: readonly string[];
 }
@@ -100,9 +102,8 @@ const kinds: Record<Show, (text: PanelText) => AnyPanel> = {
   table: rows,
 };
 
-function lines({ limits }: PanelText) {
+function lines({ limits, mayBeNegative }: PanelText) {
   const panel = new timeSeries.PanelBuilder()
-    .min(0)
     .lineWidth(1)
     .fillOpacity(0)
     .showPoints(common.VisibilityMode.Never)
@@ -116,6 +117,7 @@ function lines({ limits }: PanelText) {
     .tooltip(
       new common.VizTooltipOptionsBuilder().mode(common.TooltipDisplayMode.Multi).sort(common.SortOrder.Descending),
     );
+  if (!mayBeNegative) panel.min(0);
   if (!limits) return panel;
   return panel
     .thresholds(thresholds(limits))

@@ -29,6 +29,7 @@ export function runningPods(queries: Queries): RowText {
         title: 'Error of the clock',
         question: 'Does the clock of a pod differ from that of Postgres?',
         queries: [queries.max('formgate_clock_offset_seconds', { by: ['pod'] })],
+        mayBeNegative: true,
         runbooks: ['clock-wrong'],
       },
       {
