@@ -26,15 +26,16 @@ const byName: Record<string, string> = {
 
 /**
  * Returns the value of the attribute `autocomplete`: the option of the control, otherwise what the format or the name
- * of the property says. The names say nothing in a list, because its items may be other people.
+ * of the property says. Format and name say nothing in a list, because its items may be other people.
  */
 export function autofillOf({ options, path, place }: Pick<Field, 'options' | 'path' | 'place'>): string | undefined {
   const { format } = place.schema;
-  return textOf(options.autocomplete) ?? byFormat[String(format)] ?? named(path, format === 'date');
+  const isInList = path.some((part) => /^\d+$/.test(part));
+  const guessed = isInList ? undefined : (byFormat[String(format)] ?? named(path, format === 'date'));
+  return textOf(options.autocomplete) ?? guessed;
 }
 
 function named(path: Path, isDate: boolean): string | undefined {
   const name = path.at(-1) ?? '';
-  if (path.some((part) => /^\d+$/.test(part))) return undefined;
   return isDate && /birth/i.test(name) ? 'bday' : byName[name];
 }

@@ -20,12 +20,15 @@ export function isRequiredNow({ isRequired, path, place: { root } }: Field, data
   return schemas.some((schema) => requiredBy(schema, value).includes(name));
 }
 
-const known = new WeakMap<JsonObject, JsonObject[]>();
+/** The active schemas of the whole form, by its schema and its data. */
+const known = new WeakMap<JsonObject, WeakMap<JsonObject, JsonObject[]>>();
 
 /** The schemas of the whole form, which all of its fields ask for. Data never changes: a change is another object. */
 function schemasOfForm(root: JsonObject, data: JsonObject): JsonObject[] {
-  const schemas = known.get(data) ?? activeSchemas(root, data, root);
-  known.set(data, schemas);
+  const ofForm = known.get(root) ?? new WeakMap<JsonObject, JsonObject[]>();
+  known.set(root, ofForm);
+  const schemas = ofForm.get(data) ?? activeSchemas(root, data, root);
+  ofForm.set(data, schemas);
   return schemas;
 }
 
