@@ -28,7 +28,7 @@ export function createEntryEdits({ store, hold }: { store: RegisterStore; hold: 
         return result;
       }),
 
-    /** Returns what `edit` would return, or throws what it would throw, but writes nothing. */
+    /** Returns what `edit` would return, or throws the problems of `work` and of the limits. Writes nothing. */
     preview: async <T extends { entries: readonly unknown[] }>(name: string, call: Call, work: Edit<T>): Promise<T> =>
       edited(name, await store.read(name, call), work),
 

@@ -1,5 +1,6 @@
-// Gauges whose values are read from Postgres or Redis at each scrape. Every pod exports the same values, so a query
-// over all pods must take the maximum, not the sum. The gauges are absent while the values cannot be read.
+// Gauges whose values are read from Postgres or Redis at each scrape. Every pod exports the same values (except for its
+// clock), so a query over all pods must take the maximum, not the sum. The gauges are absent while the values cannot be
+// read.
 import prom from 'prom-client';
 
 export interface Sample {
