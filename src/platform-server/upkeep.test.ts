@@ -33,17 +33,15 @@ beforeEach(async () => {
 });
 afterEach(() => pool.query('DROP FUNCTION IF EXISTS refuse() CASCADE'));
 
-const clock = () => new Date();
+const now = () => new Date();
 const nothing = async () => undefined;
-function upkeep(signal = new AbortController().signal): Promise<void> {
-  return createPlatformJobs({
+const createJobs = (events = createEventStore(pool), clock = now) =>
+  createPlatformJobs({
     jobs: { routeEvent: async () => true, deliver: nothing },
     quarantine: createJobQuarantine({ pool, clock, log: log.log }),
-    events: createEventStore(pool),
-    deliveries: createDeliveryStore(pool),
-    ...{ clock, log: log.log, perTenant: 1 },
-  }).upkeep(signal);
-}
+    ...{ events, deliveries: createDeliveryStore(pool), clock, log: log.log, perTenant: 1 },
+  });
+const upkeep = (signal = new AbortController().signal) => createJobs().upkeep(signal);
 
 /** Adds rows to each table that the cleanup removes, and one row to each table that it keeps. */
 async function fill(rows: number): Promise<void> {
@@ -102,22 +100,33 @@ describe('the cleanup', () => {
     expect(await left()).toEqual({ event_keys: 1, events: 1, quarantine: 0, [table]: before[table] });
   });
 
-  it('keeps the newest idempotency keys of a tenant that has too many, and those of other tenants', async () => {
+  it('keeps, once an hour, the newest idempotency keys of a tenant with too many, and those of others', async () => {
     const [loud, quiet] = ['a'.repeat(24), 'b'.repeat(24)];
-    await pool.query(`
-      INSERT INTO tenants (id, name, realm) VALUES ('${loud}', 'Loud', 'loud'), ('${quiet}', 'Quiet', 'quiet');
-      INSERT INTO event_keys (tenant, namespace, key, accepted)
-      SELECT id, 'n', n, now() - n * interval '1 hour'
-      FROM generate_series(1, 50) n, tenants WHERE name = 'Loud' OR n > 40`);
-    const signal = new AbortController().signal;
-    await createEventStore(pool, undefined, 20).forgetExcessKeys(signal);
-    const { rows } = await pool.query(
-      'SELECT tenant, min(key::int), max(key::int) FROM event_keys GROUP BY 1 ORDER BY 1',
+    await pool.query(
+      `INSERT INTO tenants (id, name, realm) VALUES ('${loud}', 'Loud', 'loud'), ('${quiet}', 'Quiet', 'quiet')`,
     );
-    expect(rows).toEqual([
-      { tenant: loud, min: 1, max: 20 },
-      { tenant: quiet, min: 41, max: 50 },
-    ]);
+    const add = () =>
+      pool.query(`
+        INSERT INTO event_keys (tenant, namespace, key, accepted)
+        SELECT id, 'n', n, now() - n * interval '1 hour'
+        FROM generate_series(1, 50) n, tenants WHERE name = 'Loud' OR n > 40
+        ON CONFLICT DO NOTHING`);
+    let minutes = 0;
+    const jobs = createJobs(createEventStore(pool, undefined, 20), () => new Date(Date.now() + minutes * 60_000));
+    const oldestOfLoud: number[] = [];
+    for (minutes of [0, 58, 62]) {
+      await add();
+      await jobs.upkeep(new AbortController().signal);
+      const { rows } = await pool.query(
+        'SELECT tenant, min(key::int), max(key::int) FROM event_keys GROUP BY 1 ORDER BY 1',
+      );
+      expect(rows).toMatchObject([
+        { tenant: loud, min: 1 },
+        { tenant: quiet, min: 41, max: 50 },
+      ]);
+      oldestOfLoud.push(rows[0].max);
+    }
+    expect(oldestOfLoud).toEqual([20, 50, 20]);
   });
 
   it('removes no further rows once the process stops', async () => {

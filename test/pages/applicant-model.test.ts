@@ -48,9 +48,10 @@ function fieldsFor(schema: JsonObject, uiSchema?: unknown, data: unknown = {}) {
 
 it('the purpose of a question is its option, or follows from its format or its name, except in lists', () => {
   const text = { type: 'string' };
-  const person = object({ firstName: text, dateOfBirth: { type: 'string', format: 'date' }, note: text });
+  const email = { type: 'string', format: 'email' };
+  const person = object({ firstName: text, dateOfBirth: { type: 'string', format: 'date' }, note: text, email });
   const schema = object({
-    ...{ person, others: { type: 'array', items: person }, email: { type: 'string', format: 'email' } },
+    ...{ person, others: { type: 'array', items: person }, email },
     ...{ address: object({ addressLine1: text }), lastName: text, municipality: text },
   });
   const elements = [
@@ -63,6 +64,7 @@ it('the purpose of a question is its option, or follows from its format or its n
   expect(Object.fromEntries(purposes.filter(([, purpose]) => purpose !== undefined))).toEqual({
     'person/firstName': 'given-name',
     'person/dateOfBirth': 'bday',
+    'person/email': 'email',
     email: 'email',
     'address/addressLine1': 'address-line1',
     lastName: 'off',
@@ -98,6 +100,11 @@ it('an answer is required while a condition or a dependency of the schema demand
   expect(requiredIn({ structure: 'company', others: [{}, { kind: 'employed' }] })).toEqual([
     ...['number', 'others.1.employer'],
   ]);
+  // The preview of a definition shows the same data with another schema.
+  const data = {};
+  const requiredBy = (required: string[]) =>
+    fieldsFor({ ...object({ note: text }), allOf: [{ required }] }).filter((field) => isRequiredNow(field, data));
+  expect([requiredBy(['note']).length, requiredBy([]).length]).toEqual([1, 0]);
 });
 
 function messagesFor(schema: JsonObject, data: unknown, language: 'en' | 'fr' = 'en', uiSchema?: unknown): string[] {

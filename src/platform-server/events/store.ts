@@ -115,10 +115,7 @@ export function createEventStore(
       await database.query('DELETE FROM events WHERE sequence = $1', [sequence]);
     },
 
-    /**
-     * Deletes idempotency keys that were accepted before `limit`, and the oldest ones of a tenant that has too many.
-     * Stops early if `signal` is aborted.
-     */
+    /** Deletes idempotency keys that were accepted before `limit`. Stops early if `signal` is aborted. */
     async forgetKeys(limit: Date, signal: AbortSignal): Promise<void> {
       await deleteOldRows(database, keyTable, limit, signal);
     },

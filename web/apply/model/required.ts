@@ -5,7 +5,7 @@ import type { Field } from './fields.ts';
 import { isObject, type JsonObject } from './json.ts';
 import { matches } from './validator.ts';
 
-/** True if the answer of the field is required always, or because of the present data. */
+/** True if the answer of the field is required always, or because of the current data. */
 export function isRequiredNow({ isRequired, path, place: { root } }: Field, data: unknown): boolean {
   const name = path.at(-1);
   if (isRequired || name === undefined) return isRequired;
@@ -35,7 +35,7 @@ function schemasOfForm(root: JsonObject, data: JsonObject): JsonObject[] {
 const partOf = ({ properties, items }: JsonObject, name: string): unknown =>
   isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : items;
 
-/** Returns the schema itself, and those that apply together with it under the present conditions. */
+/** Returns the schema itself, and those that apply together with it under the current conditions. */
 function activeSchemas(given: unknown, value: JsonObject, root: JsonObject, depth = 0): JsonObject[] {
   if (!isObject(given) || depth > 20) return [];
   // With any `type`, this only follows the reference, and merges nothing.
