@@ -89,8 +89,8 @@ describe('common annotations', () => {
   const common = { 'example.org/wave': '1' };
   const wavesOf = (objects: KubeObject[]) =>
     objects
-      // The definition of CoreClient belongs to the cluster, not to a release.
-      .filter(({ kind }) => kind !== 'CustomResourceDefinition')
+      // The definition of CoreClient belongs to the cluster, not to a release, and further objects to the operator.
+      .filter(({ kind, metadata }) => kind !== 'CustomResourceDefinition' && metadata.labels !== undefined)
       .map(({ kind, metadata }) => `${kind} ${metadata.name} ${metadata.annotations?.['example.org/wave']}`);
 
   test.each(valueSets())('are on every object of %s', async (file) => {
@@ -475,6 +475,43 @@ describe('what operators add', () => {
     }
   });
 
+  test('name resolution, runtime class, scheduler and variables from Secrets are in the pods of every process', async () => {
+    for (const { of, component, spec } of podTemplates(await render(helm, added))) {
+      if (!['forms', 'token-handler', 'reconciler'].includes(component)) continue;
+      expect(spec, of).toMatchObject({
+        dnsPolicy: 'ClusterFirst',
+        dnsConfig: { options: [{ name: 'ndots', value: '2' }] },
+        runtimeClassName: 'gvisor',
+        schedulerName: 'packing-scheduler',
+        containers: [{ envFrom: [{ secretRef: { name: 'tracing', optional: true } }] }],
+      });
+    }
+  });
+
+  test('a further object may contain templates, and may be a text', async () => {
+    const objects = await render(helm, added);
+    expect(pick(objects, 'ConfigMap', 'formgate-authorities')).toMatchObject({ data: { team: 'forms' } });
+    expect(pick(objects, 'ConfigMap', 'formgate-notes')).toMatchObject({ metadata: { namespace: 'forms' } });
+  });
+
+  test('autoscaling can use further metrics, and scale at its own speed', async () => {
+    const objects = await render(helm, { files: [join(chart, 'ci/autoscaling-values.yaml')] });
+    expect(pick(objects, 'HorizontalPodAutoscaler', 'formgate-token-handler')).toMatchObject({
+      spec: {
+        metrics: [{ resource: { name: 'cpu' } }, { resource: { name: 'memory' } }],
+        behavior: { scaleDown: { stabilizationWindowSeconds: 600 } },
+      },
+    });
+    expect(pick(objects, 'HorizontalPodAutoscaler', 'formgate-forms').spec).not.toHaveProperty('behavior');
+  });
+
+  test('the certificates of authorities may be in a Secret', async () => {
+    const objects = await render(helm, { files: [join(chart, 'ci/autoscaling-values.yaml')] });
+    const items = [{ key: 'ca.crt', path: 'ca.crt' }];
+    for (const { of, spec } of podTemplates(objects))
+      expect(spec.volumes, of).toContainEqual({ name: 'ca', secret: { secretName: 'authority-tls', items } });
+  });
+
   test('one process can have its own', async () => {
     const own = { 'forms.pods': { extraEnv: [{ name: 'ONLY_FORMS', value: 'yes' }], sidecars: [] } };
     const names = podTemplates(await render(helm, { ...added, set: own })).map(({ component, spec }) => [
@@ -528,7 +565,7 @@ describe('what operators add', () => {
     const objects = await render(helm, added);
     expect(pick(objects, 'Service', 'formgate-forms')).toMatchObject({
       metadata: { annotations: { 'example.org/team': 'forms' } },
-      spec: { ipFamilyPolicy: 'PreferDualStack', ipFamilies: ['IPv4'] },
+      spec: { ipFamilyPolicy: 'PreferDualStack', ipFamilies: ['IPv4'], trafficDistribution: 'PreferClose' },
     });
     expect(pick(objects, 'ServiceMonitor')).toMatchObject({
       spec: {
@@ -818,6 +855,11 @@ describe('invalid values', () => {
         'redis.tls.ca': '-----BEGIN CERTIFICATE-----',
       },
       'redis.tls: set enabled',
+    ],
+    [
+      'certificates of authorities from two objects',
+      { 'caCertificates.configMap': 'ca', 'caCertificates.secret': 'ca' },
+      'caCertificates: set either configMap or secret',
     ],
     ['a volume of the chart', { 'pods.extraVolumes': [{ name: 'tmp', emptyDir: {} }] }, 'the chart has a volume tmp'],
     [

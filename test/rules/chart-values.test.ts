@@ -49,6 +49,37 @@ test('every value of the chart is described', () => {
   expect(described.filter(({ meaning }) => !meaning).map(({ path }) => path)).toEqual([]);
 });
 
+/** Yields the path of every number, switch and non-empty text in a tree of values. */
+function* scalars(node: unknown, path: string[] = []): Generator<string[]> {
+  if (isObject(node)) for (const [key, value] of Object.entries(node)) yield* scalars(value, [...path, key]);
+  else if (['number', 'boolean', 'string'].includes(typeof node) && node !== '') yield path;
+}
+
+/** Returns whether the schema accepts null for a value, or the chart can do without the value. */
+function isOptional(path: string[]): boolean {
+  const [name = ''] = path.slice(-1);
+  const child = (at: Json, key: string) => resolved((at.properties as Record<string, Json> | undefined)?.[key] ?? {});
+  const node = path.reduce(child, schema as Json);
+  // A map of texts has no known keys.
+  if (Object.keys(node).length === 0) return true;
+  // Without a key, the entry of the Secret has the name of the variable. An empty request or limit is one that is not set.
+  return JSON.stringify(node).includes('"null"') || name === 'key' || path.includes('resources');
+}
+
+test('values without which the chart would render wrong objects cannot be removed with null', () => {
+  expect(isValid(values)).toBe(true);
+  const needed = [...scalars(values)].filter((path) => !isOptional(path));
+  expect(needed.length).toBeGreaterThan(80);
+  const removable = needed.filter((path) => {
+    const rest = structuredClone(values);
+    // Helm removes a default value for which the operator gives null.
+    const parent = path.slice(0, -1).reduce((at, key) => at[key], rest);
+    delete parent[path.at(-1) ?? ''];
+    return isValid(rest);
+  });
+  expect(removable.map((path) => path.join('.'))).toEqual([]);
+});
+
 test('the chart’s README describes the values as values.yaml does (npm run docs updates it)', () => {
   const readme = read('README.md');
   expect(readme).toBe(withValuesTable(readme, describedValues(read('values.yaml'))));
@@ -128,7 +159,8 @@ test('the default values are valid', () => {
  * Values that the chart copies into objects of Kubernetes and of the Prometheus Operator. The API server validates
  * them.
  */
-const copied = /\/(?:extraEnv|extraVolumes|extraVolumeMounts|sidecars|relabelings|metricRelabelings)\/items/;
+const copied =
+  /\/(?:extraEnv|extraVolumes|extraVolumeMounts|sidecars|relabelings|metricRelabelings|metrics|extraObjects)\/items/;
 
 test('every object in the schema restricts its keys and values', () => {
   const open = [...subschemas(schema, '')]

@@ -238,7 +238,7 @@ A container's list `env`: dict root, part, plain (variables without secrets, YAM
 {{- define "formgate.env" -}}
 {{- $root := .root -}}
 {{- $plain := mergeOverwrite (fromYaml .plain) (deepCopy .env) -}}
-{{- with $root.Values.caCertificates.configMap -}}
+{{- if include "formgate.certificates" $root | fromJson -}}
 {{- $plain = set $plain "NODE_EXTRA_CA_CERTS" "/etc/formgate/ca/ca.crt" -}}
 {{- end -}}
 {{- range $name, $value := $plain }}

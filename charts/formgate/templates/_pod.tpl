@@ -59,6 +59,19 @@ imagePullSecrets:
 {{- with $settings.priorityClassName }}
 priorityClassName: {{ . | quote }}
 {{- end }}
+{{- with $settings.runtimeClassName }}
+runtimeClassName: {{ . | quote }}
+{{- end }}
+{{- with $settings.schedulerName }}
+schedulerName: {{ . | quote }}
+{{- end }}
+{{- with $settings.dnsPolicy }}
+dnsPolicy: {{ . }}
+{{- end }}
+{{- with $settings.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with $settings.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
@@ -130,10 +143,15 @@ image: {{ include "formgate.image" .root | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 args: {{ toJson .args }}
 env:
+  {{- $settings := fromJson (include "formgate.podSettings" .) }}
   {{- .env | trim | nindent 2 }}
-  {{- with (fromJson (include "formgate.podSettings" .)).extraEnv }}
+  {{- with $settings.extraEnv }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
+{{- with $settings.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 resources:
   {{- toYaml .values.resources | nindent 2 }}
 securityContext:
@@ -151,11 +169,21 @@ terminationMessagePolicy: FallbackToLogsOnError
 {{- with (fromJson (include "formgate.podSettings" .)).extraVolumes -}}{{- toYaml . -}}{{- end -}}
 {{- end -}}
 
+{{/* The object with the certificates of further authorities, in JSON: {kind, name}, or {} if there is none. root */}}
+{{- define "formgate.certificates" -}}
+{{- with .Values.caCertificates -}}
+{{- if .secret -}}{{- dict "kind" "Secret" "name" .secret | toJson -}}
+{{- else if .configMap -}}{{- dict "kind" "ConfigMap" "name" .configMap | toJson -}}
+{{- else -}}{}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Volume mounts of every container that runs the Formgate image: root */}}
 {{- define "formgate.volumeMounts" -}}
 - name: tmp
   mountPath: /tmp
-{{- if .Values.caCertificates.configMap }}
+{{- if include "formgate.certificates" . | fromJson }}
 - name: ca
   mountPath: /etc/formgate/ca
   readOnly: true
@@ -166,14 +194,17 @@ terminationMessagePolicy: FallbackToLogsOnError
 - name: tmp
   emptyDir:
     sizeLimit: 64Mi
-{{- with .Values.caCertificates }}
-{{- if .configMap }}
+{{- with include "formgate.certificates" . | fromJson }}
 - name: ca
+  {{- if eq .kind "Secret" }}
+  secret:
+    secretName: {{ .name | quote }}
+  {{- else }}
   configMap:
-    name: {{ .configMap | quote }}
+    name: {{ .name | quote }}
+  {{- end }}
     items:
-      - key: {{ .key | quote }}
+      - key: {{ $.Values.caCertificates.key | quote }}
         path: ca.crt
-{{- end }}
 {{- end }}
 {{- end -}}

@@ -123,7 +123,7 @@
 {{- end -}}
 {{- $settings := fromJson (include "formgate.podSettings" (dict "root" $ "values" $own)) -}}
 {{- $set := concat (keys (fromYaml (include (printf "formgate.environment.%s" $part) $))) (keys (get (fromYaml (include "formgate.secretSources" $)) $part | default dict)) (keys $own.env) -}}
-{{- if $values.caCertificates.configMap -}}
+{{- if include "formgate.certificates" $ | fromJson -}}
 {{- $set = append $set "NODE_EXTRA_CA_CERTS" -}}
 {{- end -}}
 {{- range $settings.extraVolumes -}}
@@ -180,6 +180,9 @@
 {{- $problems = append $problems "prometheusRule.matchers: name at least one label with =, such as namespace=\"forms\", by which the rules select what they record" -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.caCertificates.configMap .Values.caCertificates.secret -}}
+{{- $problems = append $problems "caCertificates: set either configMap or secret" -}}
+{{- end -}}
 {{- $problems = concat $problems (fromJsonArray (include "formgate.missingObjects" .)) -}}
 {{- if $problems -}}
 {{- fail (printf "invalid values:\n  - %s" (join "\n  - " (uniq $problems))) -}}
@@ -187,7 +190,7 @@
 {{- end -}}
 
 {{/*
-The problems, in JSON, of the Secrets and the ConfigMap that the values name but the namespace lacks: root. Without them,
+The problems, in JSON, of the Secrets and ConfigMaps that the values name but the namespace lacks: root. Without them,
 the check before a rollout could not start. Tools that render without access to the cluster may create them later.
 */}}
 {{- define "formgate.missingObjects" -}}
@@ -200,8 +203,8 @@ the check before a rollout could not start. Tools that render without access to 
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- with .Values.caCertificates -}}
-{{- $named = append $named (dict "path" "caCertificates" "kind" "ConfigMap" "name" .configMap "key" .key) -}}
+{{- with include "formgate.certificates" . | fromJson -}}
+{{- $named = append $named (merge (dict "path" "caCertificates" "key" $.Values.caCertificates.key) .) -}}
 {{- end -}}
 {{- end -}}
 {{- $problems := list -}}

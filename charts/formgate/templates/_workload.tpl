@@ -27,6 +27,9 @@ spec:
   {{- with .root.Values.service.ipFamilies }}
   ipFamilies: {{ toJson . }}
   {{- end }}
+  {{- with .root.Values.service.trafficDistribution }}
+  trafficDistribution: {{ . | quote }}
+  {{- end }}
   selector:
     {{- include "formgate.selectorLabels" $context | nindent 4 }}
   ports:
@@ -76,6 +79,13 @@ spec:
         target:
           type: Utilization
           averageUtilization: {{ int $values.autoscaling.targetCPU }}
+    {{- with $values.autoscaling.metrics }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with $values.autoscaling.behavior }}
+  behavior:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- end }}
 {{- end -}}
 
@@ -207,7 +217,7 @@ remove it. Without access to the cluster, as in `helm template`, the result is e
 {{- end -}}
 
 {{/*
-Annotations with checksums of the secrets in the values and of the ConfigMap of certificates: dict root, part. A changed
+Annotations with checksums of the secrets in the values and of the certificates of authorities: dict root, part. A changed
 checksum replaces the pods.
 */}}
 {{- define "formgate.checksums" -}}
@@ -218,8 +228,8 @@ checksum replaces the pods.
 {{- with $given }}
 checksum/given: {{ join "," . | sha256sum | quote }}
 {{- end }}
-{{- with .root.Values.caCertificates.configMap }}
-{{- with (lookup "v1" "ConfigMap" $.root.Release.Namespace .).data }}
+{{- with include "formgate.certificates" .root | fromJson }}
+{{- with (lookup "v1" .kind $.root.Release.Namespace .name).data }}
 checksum/certificates: {{ toJson . | sha256sum | quote }}
 {{- end }}
 {{- end }}
