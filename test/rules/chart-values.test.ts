@@ -62,7 +62,7 @@ function isOptional(path: string[]): boolean {
   const node = path.reduce(child, schema as Json);
   // A map of texts has no known keys.
   if (Object.keys(node).length === 0) return true;
-  // Without a key, the entry of the Secret has the name of the variable. An empty request or limit is one that is not set.
+  // Without a key, the entry has the name of the variable. A request or limit may be absent.
   return JSON.stringify(node).includes('"null"') || name === 'key' || path.includes('resources');
 }
 
@@ -91,9 +91,22 @@ test('env of each component accepts the settings of its process (npm run docs up
 
 test('every variable that the chart sets is a setting of its process', () => {
   for (const [name, { schema: settings, setByChart }] of Object.entries(chartParts)) {
-    const unknown = setByChart.filter((variable) => !(variable in settings.shape));
+    const unknown = Object.keys(setByChart).filter((variable) => !(variable in settings.shape));
     expect(unknown, name).toEqual([]);
   }
+});
+
+test('every value that determines a variable exists, and the templates use it for this variable', () => {
+  const templates = read('templates/_environment.tpl');
+  for (const [part, { setByChart }] of Object.entries(chartParts))
+    for (const [variable, path] of Object.entries(setByChart)) {
+      if (path === undefined) continue;
+      const value = path.split('.').reduce((at: unknown, key) => (isObject(at) ? at[key] : undefined), values);
+      expect(value, `${part}: ${variable}`).toBeDefined();
+      const source = new RegExp(`\\b${variable}: \\{\\{ toJson \\(dict "path" "([^"]+)"`, 'g');
+      const paths = [...templates.matchAll(source)].map(([, found]) => found);
+      if (paths.length > 0) expect(paths, `${part}: ${variable}`).toContain(path);
+    }
 });
 
 /** Returns the paths of the values that are invalid if `env` of a component contains this setting. */
@@ -107,7 +120,7 @@ function invalidPaths(component: string, name: string, text: string): string[] {
 test('settings that are durations accept durations only, and the error names the setting', () => {
   const durations = Object.entries(chartParts).flatMap(([component, { schema: settings, setByChart }]) =>
     Object.entries(settings.shape)
-      .filter(([name]) => !setByChart.includes(name))
+      .filter(([name]) => !(name in setByChart))
       .filter(([, field]) => /ISO 8601 duration/.test((field as z.ZodType).safeParse('10m').error?.message ?? ''))
       .flatMap(([name]) => [name, ...oldNamesOf(name)])
       .map((name) => [component, name] as const),

@@ -24,72 +24,110 @@ export interface DescribedValue {
 /** A component of the chart that runs a process of Formgate. */
 export interface ChartPart {
   schema: z.ZodObject;
-  /** Variables that the chart sets from values and Secrets, so that `env` must not contain them. */
-  setByChart: readonly string[];
+  /**
+   * The variables that the chart sets, so that `env` must not contain them, with the path of the value that determines
+   * each. The path is undefined if the chart sets a fixed value.
+   */
+  setByChart: Readonly<Record<string, string | undefined>>;
   /** True if the process uses the directory, so that `DIR_…` variables can replace entries of the directory. */
   callsPlatform: boolean;
 }
 
-/** Variables that the chart sets from the value `tracing`, if this value names a collector. */
-const tracing = [
-  'OTEL_EXPORTER_OTLP_ENDPOINT',
-  'OTEL_EXPORTER_OTLP_HEADERS',
-  'OTEL_TRACES_SAMPLER',
-  'OTEL_TRACES_SAMPLER_ARG',
-  'OTEL_RESOURCE_ATTRIBUTES',
-];
-const common = ['LOG_LEVEL', 'URN_PREFIX', 'ACCESS_SERVICE_URL', 'DATABASE_URL', ...tracing];
-const served = [
-  ...common,
-  'PORT',
-  'METRICS_PORT',
-  'TRUSTED_PROXIES',
-  'CORS_ORIGINS',
-  'DRAIN_DEADLINE',
-  'ACCESS_SERVICE_PUBLIC_URL',
-  'TENANT_ISSUERS',
-];
-const platform = ['DIRECTORY_URL', 'CLIENT_ID', 'CLIENT_SECRET'];
-const clients = ['BUILDER_APP_URL', 'CONSOLE_URL', 'ALLOW_INSECURE_REDIRECT_URIS', 'ALLOW_WILDCARD_REDIRECT_PATHS'];
+/** The chart sets the variable to a fixed value. */
+const fixed = undefined;
+
+/** Variables of every process. The chart sets those of `tracing` only if `tracing.endpoint` names a collector. */
+const common = (part: string) => ({
+  LOG_LEVEL: 'logLevel',
+  URN_PREFIX: 'urnPrefix',
+  ACCESS_SERVICE_URL: 'access.url',
+  DATABASE_URL: `${part}.database`,
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'tracing.endpoint',
+  OTEL_EXPORTER_OTLP_HEADERS: 'tracing.headers',
+  OTEL_TRACES_SAMPLER: 'tracing.sampler',
+  OTEL_TRACES_SAMPLER_ARG: 'tracing.samplerArg',
+  OTEL_RESOURCE_ATTRIBUTES: 'tracing.resourceAttributes',
+});
+const service = (part: string) => ({
+  ...common(part),
+  PORT: fixed,
+  METRICS_PORT: fixed,
+  TRUSTED_PROXIES: 'trustedProxies',
+  CORS_ORIGINS: 'corsOrigins',
+  DRAIN_DEADLINE: 'drain.deadlineSeconds',
+  ACCESS_SERVICE_PUBLIC_URL: 'access.publicUrl',
+  TENANT_ISSUERS: 'access.tenantIssuers',
+});
+const platform = (part: string) => ({
+  DIRECTORY_URL: 'directory.url',
+  CLIENT_ID: `${part}.account.clientId`,
+  CLIENT_SECRET: `${part}.account.secret`,
+});
+const clients = {
+  BUILDER_APP_URL: 'tokenHandler.builderAppUrl',
+  CONSOLE_URL: 'tokenHandler.consoleUrl',
+  ALLOW_INSECURE_REDIRECT_URIS: 'tokenHandler.allowInsecureRedirectUris',
+  ALLOW_WILDCARD_REDIRECT_PATHS: 'tokenHandler.allowWildcardRedirectPaths',
+};
 
 /** The components, keyed by their names in values.yaml. */
 export const chartParts: Readonly<Record<string, ChartPart>> = {
   forms: {
     schema: formsSchema,
-    setByChart: [
-      ...served,
-      ...platform,
-      'CODE_KEY',
-      'PAGES',
-      'PUBLIC_URL',
-      'APPLY_CLIENT_ID',
-      'APPLY_CLIENT_SECRET',
-      'APPLY_KEY_RING',
-    ],
+    setByChart: {
+      ...service('forms'),
+      ...platform('forms'),
+      CODE_KEY: 'forms.codeKey',
+      PAGES: 'forms.pages',
+      PUBLIC_URL: 'forms.publicUrl',
+      APPLY_CLIENT_ID: 'forms.apply.clientId',
+      APPLY_CLIENT_SECRET: 'forms.apply.secret',
+      APPLY_KEY_RING: 'forms.apply.keyRing',
+    },
     callsPlatform: true,
   },
   tokenHandler: {
     schema: tokenHandlerSchema,
-    setByChart: [
-      ...served,
-      ...platform,
+    setByChart: {
+      ...service('tokenHandler'),
+      ...platform('tokenHandler'),
       ...clients,
-      'TENANT_HEADER',
-      'KEY_RING',
-      'PUBLIC_URL',
-      'SESSION_COOKIE',
-      'SIGN_IN_PAGES',
-      'UPSTREAM_ALLOWED_DOMAINS',
-      ...Object.keys(tokenHandlerSchema.shape).filter((name) => name.startsWith('REDIS_')),
-    ],
+      TENANT_HEADER: 'tenantHeader',
+      KEY_RING: 'tokenHandler.keyRing',
+      PUBLIC_URL: 'tokenHandler.publicUrl',
+      SESSION_COOKIE: 'tokenHandler.sessionCookie',
+      SIGN_IN_PAGES: 'tokenHandler.signInPages',
+      UPSTREAM_ALLOWED_DOMAINS: 'tokenHandler.upstreamAllowedDomains',
+      REDIS_URL: 'redis.url',
+      REDIS_SENTINELS: 'redis.sentinels',
+      REDIS_SENTINEL_NAME: 'redis.sentinelName',
+      REDIS_SENTINEL_USERNAME: 'redis.sentinelUsername',
+      REDIS_SENTINEL_PASSWORD: 'redis.sentinelPassword',
+      REDIS_CLUSTER_NODES: 'redis.clusterNodes',
+      REDIS_USERNAME: 'redis.username',
+      REDIS_PASSWORD: 'redis.password',
+      REDIS_TLS: 'redis.tls.enabled',
+      REDIS_TLS_CA: 'redis.tls.ca',
+    },
     callsPlatform: true,
   },
   platformServer: {
     schema: platformServerSchema,
-    setByChart: [...served, 'MAIL_FROM', 'SMTP_URL', 'CODE_KEY', 'SEED_FILE'],
+    setByChart: {
+      ...service('platformServer'),
+      MAIL_FROM: 'platformServer.mailFrom',
+      SMTP_URL: 'platformServer.smtp',
+      CODE_KEY: 'platformServer.codeKey',
+      SEED_FILE: fixed,
+    },
     callsPlatform: false,
   },
-  reconciler: { schema: reconcilerSchema, setByChart: [...common, ...platform, ...clients], callsPlatform: true },
+  reconciler: {
+    schema: reconcilerSchema,
+    // The reconciler uses the form service's database.
+    setByChart: { ...common('forms'), ...platform('reconciler'), ...clients },
+    callsPlatform: true,
+  },
 };
 
 /** Returns every value that is not a map, and every map that has a description. */
@@ -162,7 +200,7 @@ export function withSettings(schema: string, parts: Readonly<Record<string, Char
 }
 
 function settingsSchema({ schema, setByChart, callsPlatform }: ChartPart): object {
-  const settings = Object.entries(schema.shape).filter(([name]) => !setByChart.includes(name));
+  const settings = Object.entries(schema.shape).filter(([name]) => !(name in setByChart));
   return {
     type: 'object',
     additionalProperties: false,

@@ -56,7 +56,7 @@ test('defaults are shown in the syntax of the environment', () => {
     { name: 'LEVEL', default: '`low`', meaning: 'How much (low, high)' },
     { name: 'EXTRA', default: 'none', meaning: 'One | two' },
   ]);
-  expect(configurationReference([{ title: 'One', about: 'About.', schema }])).toContain(
-    '| `EXTRA` | none | One \\| two |',
+  expect(configurationReference([{ title: 'One', part: 'forms', about: 'About.', schema }])).toContain(
+    '| `EXTRA` | `forms.env` | none | One \\| two |',
   );
 });

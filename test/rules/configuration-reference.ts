@@ -7,7 +7,7 @@ import { settings as platformServer } from '../../src/platform-server/config.ts'
 import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
 import type { SettingsRule } from '../../src/service/operations/settings-rules.ts';
 import { settings as tokenHandler } from '../../src/token-handler/config.ts';
-import { toCell } from './chart-values.ts';
+import { chartParts, toCell } from './chart-values.ts';
 
 /** A process and its settings. */
 export interface ConfiguredProcess {
@@ -15,21 +15,25 @@ export interface ConfiguredProcess {
   /** Markdown text: what the process does, and how to start it. */
   about: string;
   schema: z.ZodObject;
+  /** The name of the process in the chart's values. */
+  part: string;
   /** Rules about combinations of settings. */
   rules?: readonly SettingsRule[];
 }
 
 /** Every process of the product. */
 export const processes: ConfiguredProcess[] = [
-  { title: 'Form service', about: '`node src/forms/main.ts`', ...forms },
-  { title: 'Token handler', about: '`node src/token-handler/main.ts`', ...tokenHandler },
+  { title: 'Form service', part: 'forms', about: '`node src/forms/main.ts`', ...forms },
+  { title: 'Token handler', part: 'tokenHandler', about: '`node src/token-handler/main.ts`', ...tokenHandler },
   {
     title: 'Platform server',
+    part: 'platformServer',
     about: '`node src/platform-server/main.ts`. It replaces the platform’s services in clusters that have none.',
     ...platformServer,
   },
   {
     title: 'Reconciler',
+    part: 'reconciler',
     about: '`node reconciler/main.ts` performs one run, then exits. `--help` lists its arguments.',
     ...reconciler,
   },
@@ -55,7 +59,7 @@ export function settingsOf({ schema }: Pick<ConfiguredProcess, 'schema'>): Setti
 /** Returns the text of docs/configuration.md for the processes in `described`. */
 export function configurationReference(described: readonly ConfiguredProcess[]): string {
   const tables = described.map((one) =>
-    [`## ${one.title}`, one.about, tableOf(settingsOf(one)), ...listOf(one.rules ?? [])].join('\n\n'),
+    [`## ${one.title}`, one.about, tableOf(one), ...listOf(one.rules ?? [])].join('\n\n'),
   );
   return `${[introduction, ...tables, ending].join('\n\n')}\n`;
 }
@@ -77,6 +81,9 @@ report the same without a start.
 - Switches are \`true\` or \`false\`.
 - The URLs of HTTP services are http or https URLs without credentials, query or fragment.
 - "none" in the column "default" means that the setting is optional and has no default.
+- The column "chart value" names the value of the Helm chart that determines the variable; \`….env\` is the map of further
+  variables, and "none" means that the chart sets a fixed value. Some defaults of the chart differ from those of the
+  processes ([values](../charts/formgate/README.md#values)).
 
 The platform calls the identity provider "the access service"; hence the names of the variables that begin with
 \`ACCESS_SERVICE_\`.
@@ -137,11 +144,19 @@ function listOf(rules: readonly SettingsRule[]): string[] {
   return ['Rules between these settings:', items.join('\n')];
 }
 
-function tableOf(settings: Setting[]): string {
-  const rows = settings.map(
-    ({ name, default: value, meaning = '' }) => `| \`${name}\` | ${value} | ${toCell(meaning)} |`,
+function tableOf(described: ConfiguredProcess): string {
+  const rows = settingsOf(described).map(
+    ({ name, default: value, meaning = '' }) =>
+      `| \`${name}\` | ${chartValueOf(name, described.part)} | ${value} | ${toCell(meaning)} |`,
   );
-  return ['| variable | default | meaning |', '| --- | --- | --- |', ...rows].join('\n');
+  return ['| variable | chart value | default | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n');
+}
+
+/** Returns the chart's value that determines a variable. */
+function chartValueOf(name: string, part: string): string {
+  const { setByChart = {} } = chartParts[part] ?? {};
+  if (!(name in setByChart)) return `\`${part}.env\``;
+  return setByChart[name] === undefined ? 'none' : `\`${setByChart[name]}\``;
 }
 
 function defaultOf(field: unknown): string {
