@@ -564,17 +564,19 @@ it('a double click asks for one code, even if the code is sent between the click
   expect(asked).toBe(2);
 });
 
-it('“Send another code” shows that another code was sent, also to people who hear the page', async () => {
+it('“Send another code” shows that another code was sent, also to people who hear the page, and clears the former', async () => {
   const { page } = await open({ definition: simple }, {}, asForm);
   await page.getByRole('button', { name: 'Send me a code by email' }).click();
   const status = page.locator('main').getByRole('status');
   await status.getByText('we have sent a code').waitFor();
   const gate = Promise.withResolvers<void>();
   await page.route('**/codes', (route) => gate.promise.then(() => route.fallback()));
+  await page.getByLabel('Code', { exact: true }).fill('1234-5678');
   await page.getByRole('button', { name: 'Send another code' }).click();
   await expect.poll(() => status.textContent()).toMatch(/^(?:One moment…)?$/);
   gate.resolve();
   await status.getByText('we have sent another code').waitFor();
+  expect(await page.getByLabel('Code', { exact: true }).inputValue()).toBe('');
 });
 
 describe('a form that cannot be filled in is explained', () => {

@@ -51,6 +51,8 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
     void guarded(async () => {
       setSaid(false);
       await api.sendCode(formId);
+      // The service accepts only the newest code.
+      setCode('');
       setSent((count) => count + 1);
       setSaid(true);
     });

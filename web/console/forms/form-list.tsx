@@ -9,7 +9,7 @@ import { Table } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
 import { addressOfPage, go, type Place } from '../location.ts';
 import { useSignedIn } from '../session/session-context.ts';
-import { type DefinitionList, type DefinitionName, definitionsRequest, type Form, type FormPage } from './form.ts';
+import { type DefinitionList, definitionsRequest, type Form, type FormPage, nameOf } from './form.ts';
 import { type Filter, filterOf, listRequest, queryOf } from './form-filter.ts';
 import { FormSearch } from './form-search.tsx';
 
@@ -46,7 +46,7 @@ export function FormList({ place }: { place: Place }) {
       />
       {forms.problem?.errors.some(({ pointer }) => pointer === '/headers/x-applicant-address') || (
         <LoadedList load={forms} page={filter.after} textOf={({ page }) => countText(page)}>
-          {(page) => <Results page={page} filter={filter} definitions={definitions.value?.results ?? []} />}
+          {(page) => <Results page={page} filter={filter} definitions={definitions.value} />}
         </LoadedList>
       )}
       <Curl request={request} label="This list as a curl command" />
@@ -57,13 +57,12 @@ export function FormList({ place }: { place: Place }) {
 interface ResultsProps {
   page: FormPage;
   filter: Filter;
-  definitions: readonly DefinitionName[];
+  definitions: DefinitionList | undefined;
 }
 
 function Results({ page: { results, page }, filter, definitions }: ResultsProps) {
   const { tenant } = useSignedIn();
   const at = (after: string) => addressOfPage(tenant, ['forms'], queryOf({ ...filter, after }));
-  const nameOf = (id: string) => definitions.find((definition) => definition.id === id)?.name ?? id;
   return (
     <>
       {page.searchIncomplete && (
@@ -74,7 +73,10 @@ function Results({ page: { results, page }, filter, definitions }: ResultsProps)
         hidesCaption
         empty="No form matches. Change the filter, or clear it."
         columns={['Form', 'Definition', 'Status', 'Created', 'Will be locked', 'Will be deleted']}
-        rows={results.map((form) => ({ key: form.id, cells: cellsOf(form, tenant, nameOf(form.definitionId)) }))}
+        rows={results.map((form) => ({
+          key: form.id,
+          cells: cellsOf(form, tenant, nameOf(form.definitionId, definitions)),
+        }))}
       />
       <PageLinks after={filter.after} next={page.next} at={at} />
     </>

@@ -9,7 +9,7 @@ import { Facts } from '../elements/table.tsx';
 import { Time } from '../elements/time.tsx';
 import { addressOfPage, go } from '../location.ts';
 import { useSignedIn } from '../session/session-context.ts';
-import { type Form, formRequest } from './form.ts';
+import { type DefinitionList, definitionsRequest, type Form, formRequest, nameOf } from './form.ts';
 import { FormActions } from './form-actions.tsx';
 import { FormData } from './form-data.tsx';
 import { FormHistory } from './form-history.tsx';
@@ -20,13 +20,14 @@ export function FormPage({ id }: { id: string }) {
   const announce = useAnnounce();
   const [version, setVersion] = useState(0);
   const load = useLoad(id, () => send<Form>(formRequest(id)));
+  const definitions = useLoad('definitions', () => send<DefinitionList>(definitionsRequest));
   const list = addressOfList(tenant);
   return (
     <Page title={`Form ${id}`} back={{ href: list, text: 'Forms' }}>
       <Loaded load={load}>
         {(form) => (
           <>
-            <FormFacts form={form} tenant={tenant} />
+            <FormFacts form={form} tenant={tenant} definition={nameOf(form.definitionId, definitions.value)} />
             <Curl request={formRequest(id)} label="This form as a curl command" />
             <FormActions
               form={form}
@@ -49,7 +50,14 @@ export function FormPage({ id }: { id: string }) {
   );
 }
 
-function FormFacts({ form, tenant }: { form: Form; tenant: string }) {
+interface FactsProps {
+  form: Form;
+  tenant: string;
+  /** Name of the form's definition. */
+  definition: string;
+}
+
+function FormFacts({ form, tenant, definition }: FactsProps) {
   return (
     <Facts
       facts={[
@@ -57,7 +65,7 @@ function FormFacts({ form, tenant }: { form: Form; tenant: string }) {
         [
           'Definition',
           <a key="definition" href={addressOfPage(tenant, ['definitions', form.definitionId])}>
-            {form.definitionId}
+            {definition}
           </a>,
         ],
         ['Applicant', applicantText(form)],

@@ -44,6 +44,11 @@ export interface DefinitionName {
   source: 'collection' | 'document';
 }
 
+/** Returns the name of a definition; its id, if `list` is not loaded yet or lacks the definition. */
+export function nameOf(id: string, list: DefinitionList | undefined): string {
+  return list?.results.find((definition) => definition.id === id)?.name || id;
+}
+
 const forms = 'form-service' as const;
 
 export const definitionsRequest: ApiRequest = { target: forms, path: '/form/v1/definitions' };

@@ -8,6 +8,7 @@ export function testForms(suite: ConsoleSuite): void {
     const id = await suite.world.form();
     await suite.world.pool.query("UPDATE forms SET status = 'Locked', locked = now() WHERE id = $1", [id]);
     const page = await suite.open(`/forms/${id}`);
+    await page.getByRole('link', { name: 'Business licence', exact: true }).waitFor();
     await page.getByRole('button', { name: 'Unlock' }).click();
     await page.getByText('The form is a draft again.').waitFor();
     await suite.world.pool.query("UPDATE forms SET status = 'Submitted', submitted = now() WHERE id = $1", [id]);
