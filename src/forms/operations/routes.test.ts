@@ -60,13 +60,15 @@ describe('GET /form/v1/operations', () => {
     await putInQuarantine(forms.pool, [item(1, own), item(2, own), item(3, foreign)], forms.now());
     await forms.pool.query("UPDATE quarantine SET released = true WHERE item = '1'");
     const insert = `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before, claimed_until, accepted)
-      SELECT gen_random_uuid(), $1, 'form-created', $2, $3, 'infinity', $4 FROM generate_series(1, $5)`;
+      SELECT gen_random_uuid(), $1, 'form-created', $2, $3, $6, $4 FROM generate_series(1, $5)`;
+    // The dispatcher leaves claimed rows alone, but not those whose claim ends more than a day from now.
+    const claimed = new Date(forms.now().getTime() + 12 * 3_600_000);
     const old = new Date(forms.now().getTime() - 60_000);
     const later = new Date(forms.now().getTime() + 3_600_000);
-    await forms.pool.query(insert, [own, old, old, null, 2]);
-    await forms.pool.query(insert, [own, old, later, null, 5]);
-    await forms.pool.query(insert, [own, old, old, old, 5]);
-    await forms.pool.query(insert, [foreign, forms.now(), old, null, 1_001]);
+    await forms.pool.query(insert, [own, old, old, null, 2, claimed]);
+    await forms.pool.query(insert, [own, old, later, null, 5, claimed]);
+    await forms.pool.query(insert, [own, old, old, old, 5, claimed]);
+    await forms.pool.query(insert, [foreign, forms.now(), old, null, 1_001, claimed]);
     expect(await read()).toMatchObject({
       quarantine: { count: 2, released: 1, isMinimum: false },
       outbox: { count: 2, oldest: old.toISOString(), isMinimum: false },
