@@ -1,6 +1,7 @@
 // Tests the browser module for frontends in Chromium, in two tabs of a site, with a real token handler and identity
 // provider.
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -186,11 +187,19 @@ describe('two tabs', () => {
     const page = await open();
     await signIn(page);
     const other = await open();
-    await page.evaluate(`client.signOut('/app?bye')`);
+    const logouts: string[] = [];
+    page.on('request', (request) => request.url().includes('/logout?') && logouts.push(request.url()));
+    await page.route('**/logout?**', async (route) => {
+      await sleep(300);
+      await route.continue();
+    });
+    // A double click.
+    await page.evaluate(`client.signOut('/app?bye'); setTimeout(() => client.signOut('/app?bye'), 150)`);
     await hasEvent(other, 'signed-out');
     await page.waitForURL(`${frontend.site}/app?bye`);
     expect(await other.evaluate('[client.session, events]')).toEqual([null, ['signed-in', 'signed-out']]);
     expect((await context.request.get(`${frontend.site}/token-handler/sessions`)).status()).toBe(401);
+    expect(logouts).toHaveLength(1);
   });
 });
 

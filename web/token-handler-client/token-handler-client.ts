@@ -32,6 +32,7 @@ export class TokenHandlerClient {
   #reading: Promise<Session | null> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #warned: string | undefined;
+  #signedOutAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClientOptions) {
     const { clientId, prefix = '/token-handler', poll = 60_000 } = options;
@@ -144,6 +145,10 @@ export class TokenHandlerClient {
 
   /** Ends the session in all tabs, and leaves the page for a path on this site. */
   signOut(returnTo = '/'): void {
+    // The second click of a double click would cancel the first request, and with it the redirect to the identity
+    // provider. By then, the session has ended, so the second request is not redirected there.
+    if (performance.now() - this.#signedOutAt < 2_000) return;
+    this.#signedOutAt = performance.now();
     const address = this.#session?.logoutUrl ?? `${this.#clientRoot}/logout`;
     sessionStorage.removeItem(this.#key);
     this.#tell(null, 'signed-out');
