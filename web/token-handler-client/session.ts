@@ -56,3 +56,12 @@ export function createOwnership({ clientId, tenant }: Pick<ClientOptions, 'clien
 function nameKey(name: string): string {
   return name.toLowerCase().replaceAll('-', ' ');
 }
+
+/** What a tab tells the other tabs of the site. */
+export interface Message {
+  session: Session | null;
+  /** The server's clock minus the browser's, in milliseconds. */
+  offset: number;
+  /** Why there is no session; meaningless if there is one. */
+  type: 'expired' | 'signed-out';
+}

@@ -2,13 +2,7 @@
 // CSRF protection, and signs people in and out. This client never redirects on its own, and never sees a token.
 // README.md describes its use.
 import type { ClientOptions, SignIn } from './options.ts';
-import { createOwnership, type Session, type SessionEvent } from './session.ts';
-
-interface Message {
-  session: Session | null;
-  offset: number;
-  type: 'expired' | 'signed-out'; // Why there is no session; meaningless if there is one.
-}
+import { createOwnership, type Message, type Session, type SessionEvent } from './session.ts';
 
 /** Reads the session when constructed, and follows other tabs until `close` is called. A page needs one instance. */
 export class TokenHandlerClient {
