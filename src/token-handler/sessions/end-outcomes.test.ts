@@ -29,6 +29,20 @@ describe('a person who ends a session', () => {
     expect(deleteSessionRoute(routes.options).responses[200]?.schema?.parse(body)).toEqual(body);
   });
 
+  it('succeeds although the store fails after the session has ended; lists no longer contain the session', async () => {
+    const [own, second] = [await routes.world.open(), await routes.world.open()];
+    const { index } = routes.world.store;
+    const { remove } = index;
+    index.remove = unavailable;
+    const { status, body } = await routes.end(own, second.session.handle);
+    expect([status, body, routes.logouts]).toEqual([200, { deleted: true }, ['person']]);
+    expect(await routes.app.requestLines(1)).toMatchObject([{ audit: { outcome: 'succeeded' } }]);
+    index.remove = remove;
+    const { tenantId, user } = own.session;
+    const handles = (await routes.world.sessions.ofUser(tenantId, user.id)).map(({ session }) => session.handle);
+    expect(handles).toEqual([own.session.handle]);
+  });
+
   it('loses the cookies with the session of the cookie', async () => {
     const own = await routes.world.open();
     const { status, headers } = await routes.end(own, own.session.handle);
