@@ -156,8 +156,7 @@ export class Sessions {
   async end(session: Session): Promise<boolean> {
     const wasLive = await this.#store.tokens.end(session.handle);
     this.#drop(session.handle);
-    // The session has ended. A failure would make the caller try again, find no session, and leave out what follows, such
-    // as the logout at the identity provider. Lists drop entries of ended sessions.
+    // The session has ended, so nobody needs to try again: lists drop entries of ended sessions.
     await this.#store.index.remove(indexesOf(session), session.handle).catch(() => undefined);
     return wasLive;
   }
