@@ -152,11 +152,10 @@ export class Sessions {
     await this.#caps.endOldest(session, sizes);
   }
 
-  /** Ends a session permanently. Returns false if it had already ended. */
+  /** Ends a session permanently. Returns false if it had already ended. Lists drop the entries of ended sessions. */
   async end(session: Session): Promise<boolean> {
     const wasLive = await this.#store.tokens.end(session.handle);
     this.#drop(session.handle);
-    // The session has ended, so nobody needs to try again: lists drop entries of ended sessions.
     await this.#store.index.remove(indexesOf(session), session.handle).catch(() => undefined);
     return wasLive;
   }
