@@ -100,6 +100,22 @@ it('an answer is required while a condition or a dependency of the schema demand
   expect(requiredIn({ structure: 'company', others: [{}, { kind: 'employed' }] })).toEqual([
     ...['number', 'others.1.employer'],
   ]);
+  // A condition may refer to a definition, which may refer to another one.
+  const companies = {
+    company: { properties: { structure: { $ref: '#/definitions/name' } }, required: ['structure'] },
+    name: { const: 'company' },
+  };
+  const numbered = when('structure', 'company', { required: ['number'] });
+  const referring = ($ref: string) =>
+    object(
+      { structure: text, number: text, owner: text },
+      { definitions: companies, allOf: [{ ...numbered, if: { $ref }, else: { required: ['owner'] } }] },
+    );
+  const requiredWith = (reference: string, answers: JsonObject) =>
+    fieldsFor(referring(reference)).flatMap((field) => (isRequiredNow(field, answers) ? [field.path.join('.')] : []));
+  expect(requiredWith('#/definitions/company', { structure: 'company' })).toEqual(['number']);
+  expect(requiredWith('#/definitions/company', { structure: 'person' })).toEqual(['owner']);
+  expect(requiredWith('#/properties/structure', { structure: 'company' })).toEqual([]);
   // The preview of a definition shows the same data with another schema.
   const data = {};
   const requiredBy = (required: string[]) =>

@@ -23,14 +23,19 @@ const definition = {
 };
 
 it('what nobody has edited stays as it was', () => {
-  expect(definitionOf('permit', draftOf(definition), definition)).toEqual(definition);
+  expect(definitionOf('permit', draftOf('permit', definition), definition)).toEqual(definition);
   const bare = { id: 'bare', name: 'Bare', anonymousApply: false };
-  expect(definitionOf('bare', draftOf(bare), bare)).toEqual(bare);
+  expect(definitionOf('bare', draftOf('bare', bare), bare)).toEqual(bare);
+});
+
+it('a definition without a name has its id as the name, as the form service shows it', () => {
+  const draft = draftOf('bare', { anonymousApply: false });
+  expect([draft.name, syntaxProblems(draft)]).toEqual(['bare', []]);
 });
 
 it('the box for one form each shows what the service does, and its tick can be removed', () => {
   const bare = { id: 'bare', name: 'Bare', anonymousApply: false };
-  const draft = draftOf(bare);
+  const draft = draftOf('bare', bare);
   expect(draft.oneFormPerApplicant).toBe(true);
   expect(definitionOf('bare', { ...draft, oneFormPerApplicant: false }, bare)).toEqual({
     ...bare,
@@ -41,14 +46,20 @@ it('the box for one form each shows what the service does, and its tick can be r
     [false, true],
   ]) {
     const stored = { ...bare, oneFormPerApplicant: former };
-    expect(definitionOf('bare', draftOf(stored), stored)).toEqual(stored);
-    const changed = { ...draftOf(stored), oneFormPerApplicant: next === true };
+    expect(definitionOf('bare', draftOf('bare', stored), stored)).toEqual(stored);
+    const changed = { ...draftOf('bare', stored), oneFormPerApplicant: next === true };
     expect(definitionOf('bare', changed, stored)).toEqual({ ...bare, oneFormPerApplicant: next });
   }
 });
 
 it('what was emptied is removed, and what was entered is trimmed', () => {
-  const draft = { ...draftOf(definition), description: '', lockAfter: '', uiSchema: ' ', assessorRoles: ' a ,, b ' };
+  const draft = {
+    ...draftOf('permit', definition),
+    description: '',
+    lockAfter: '',
+    uiSchema: ' ',
+    assessorRoles: ' a ,, b ',
+  };
   const { description: _d, uiSchema: _u, ...rest } = definition;
   expect(definitionOf('permit', draft, definition)).toEqual({
     ...rest,
@@ -58,7 +69,7 @@ it('what was emptied is removed, and what was entered is trimmed', () => {
 });
 
 it('problems are at their control, and in a schema on their line', () => {
-  const draft = draftOf(definition);
+  const draft = draftOf('permit', definition);
   const place = (pointer: string) => {
     const [found] = placedProblems([{ pointer, detail: 'is wrong', severity: 'error' }], draft);
     return `${found?.control}: ${found?.text}`;

@@ -62,6 +62,8 @@ export interface Definition {
   /** The prefix of the URNs of uploaded files. */
   urnPrefix: string;
   languages: readonly ('en' | 'fr')[];
+  /** The language of the definition's texts, as its author has declared it. */
+  language?: string;
   /** Maximum size of a file in bytes. Services of an earlier version do not report it. */
   fileLimit?: number;
 }

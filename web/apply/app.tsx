@@ -47,8 +47,15 @@ function FormApp({ frame, address, proposeLanguage }: FormAppProps) {
   }, [api, address]);
   if (!definition) return <LoadingPage frame={frame} />;
   if ('kind' in definition) return <MessagePage frame={frame} message={definition} />;
-  const known = { ...frame, owner: definition.tenantName, form: definition.name, languages: definition.languages };
+  const known = { ...frame, ...languagesOf(frame, definition), owner: definition.tenantName, form: definition.name };
   return <KnownForm frame={known} {...{ address, api, definition, proposeLanguage }} />;
+}
+
+/** If a definition says in which language its texts are, the pages have no other one: they would mix two languages. */
+function languagesOf({ language }: FrameProps, definition: Definition): Pick<FrameProps, 'language' | 'languages'> {
+  const ofTexts = definition.languages.filter((one) => one === definition.language);
+  const available = ofTexts.length > 0 ? ofTexts : definition.languages;
+  return { language: preferredLanguage([language], available), languages: available };
 }
 
 function LoadingPage({ frame }: { frame: FrameProps }) {

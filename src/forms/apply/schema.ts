@@ -73,6 +73,7 @@ export const definitionResponse = z
     fileLimit: z.int().meta({ description: 'Maximum size of a file in bytes' }),
     urnPrefix: z.string().meta({ description: 'The prefix of the URNs of uploaded files', examples: ['urn:example'] }),
     languages: z.array(z.enum(languages)),
+    language: z.string().optional().meta({ description: 'The language of the texts, if the definition says it' }),
   })
   .meta({ id: 'ApplyDefinition' });
 

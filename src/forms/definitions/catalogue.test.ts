@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configure, permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 import { type Answered, call, roleToken } from '../../../test/support/platform.ts';
+import { parseDefinition } from './definition.ts';
+import { createDefinitionTexts } from './definition-texts.ts';
 import { definitionList, definitionResponse } from './schema.ts';
 
 let forms: TestForms;
@@ -108,3 +110,10 @@ it.each<Who>(['intake', 'alice', 'clerk', 'assessor'])(
     expect((await ask('/own', forms.token(who))).status).toBe(403);
   },
 );
+
+it('a definition that says the language of its texts says it to everyone who may read it', () => {
+  const textOf = createDefinitionTexts(() => new Date());
+  const languageOf = (language: unknown, isManager: boolean) =>
+    JSON.parse(textOf('demo', parseDefinition('permit', { ...permit, language }), isManager).toString()).language;
+  expect([languageOf('fr', false), languageOf('fr', true), languageOf(1, false)]).toEqual(['fr', 'fr', undefined]);
+});

@@ -50,11 +50,13 @@ function allOf({ schemaKey: _key, schemaText: _text, configured, ...definition }
   return { ...configured, ...definition, retention, dataSchema: bundledSchema(definition.dataSchema) };
 }
 
-function shownOf({ id, name, description, anonymousApply, dataSchema, uiSchema }: FormDefinition): object {
+function shownOf({ id, name, description, anonymousApply, dataSchema, uiSchema, configured }: FormDefinition): object {
+  const { language } = configured as { language?: unknown };
   return {
     id,
     name,
     ...(description && { description }),
+    ...(typeof language === 'string' && { language }),
     anonymousApply,
     dataSchema: bundledSchema(dataSchema),
     uiSchema,

@@ -44,6 +44,7 @@ export const definitionResponse = z
   .looseObject({
     id: z.string(),
     name: z.string(),
+    language: z.string().optional().meta({ description: 'The language of the texts, if the definition says it' }),
     anonymousApply: z.boolean(),
     applicantRoles: z.array(z.string()).optional(),
     assessorRoles: z.array(z.string()).optional(),

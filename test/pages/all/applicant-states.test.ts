@@ -523,6 +523,18 @@ test('a date with a time stays as typed, in time zones with historic offsets too
   await expect.poll(() => input.inputValue()).toBe('12026-05-01T14:30');
 });
 
+it('the pages have only the language in which a definition says its texts are', async () => {
+  const { page } = await open({ definition: { ...simple, language: 'fr' } }, { bypassCSP: true });
+  await page.getByRole('button', { name: 'Commencer' }).waitFor();
+  expect(await page.evaluate('document.documentElement.lang')).toBe('fr');
+  expect(await page.getByRole('button', { name: 'English' }).count()).toBe(0);
+  expect(await page.getByRole('radio').count()).toBe(0);
+  expect(await faultsOf(page)).toEqual([]);
+  const { page: other } = await open({ definition: { ...simple, language: 'es' } });
+  await other.getByRole('button', { name: 'Start now' }).waitFor();
+  await other.getByRole('button', { name: 'Français' }).waitFor();
+});
+
 it('a page whose script is missing on the server says in both languages to load it again', async () => {
   const isScript = /\/assets\/.*\.js$/;
   const { page } = await open({ definition: simple }, {}, '', (opened) =>
@@ -1416,8 +1428,11 @@ it('questions about the person tell browsers and assistive software what they as
   const names = {
     ...{ note: text, street: text, lastName: text, age: { type: 'integer' } },
     ...{ country: { enum: ['CA', 'FR'] }, born: { ...text, format: 'date' } },
+    ...{ home: { enum: countries.map(({ label }) => label) }, other: { enum: countries.map(({ label }) => label) } },
   };
-  const purposes: Record<string, string> = { street: 'street-address', age: 'off', country: 'country', born: 'bday' };
+  const purposes: Record<string, string> = {
+    ...{ street: 'street-address', age: 'off', country: 'country', born: 'bday', home: 'country-name' },
+  };
   const elements = Object.keys(names).map((name) => ({
     ...{ type: 'Control', scope: `#/properties/${name}` },
     ...(purposes[name] && { options: { autocomplete: purposes[name], multi: name === 'street' } }),
@@ -1429,7 +1444,7 @@ it('questions about the person tell browsers and assistive software what they as
   const attributes = page.locator('main :is(input, select, textarea)');
   expect(await attributes.evaluateAll((all) => all.map((one) => one.getAttribute('autocomplete')))).toEqual([
     ...[null, 'street-address', 'family-name', 'off', 'country'],
-    ...['bday-day', 'bday-month', 'bday-year'],
+    ...['bday-day', 'bday-month', 'bday-year', 'country-name', 'off'],
   ]);
   expect(await faultsOf(page)).toEqual([]);
 });

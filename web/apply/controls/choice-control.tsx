@@ -85,13 +85,14 @@ function LoadedChoice(props: ControlProps) {
   const options = withPresent(named, value, field.kind === 'checkboxes');
   if (field.kind === 'checkboxes') return <CheckBoxes parts={parts} choices={options} value={value} set={set} />;
   if (field.asRadio && options.length <= mostFound) return <RadioButtons {...props} choices={options} />;
+  const autofill = autofillOf(field);
   if (options.length > longestMenu)
     return (
       <LabelledField {...parts} hint={parts.hint ?? texts.fields.search}>
-        <Combobox pointer={pointerOf(field.path)} {...{ parts, value, set }} choices={options} />
+        <Combobox pointer={pointerOf(field.path)} {...{ parts, value, set, autofill }} choices={options} />
       </LabelledField>
     );
-  const menu = { parts, value, set, autofill: autofillOf(field), isLoading: choices === undefined };
+  const menu = { parts, value, set, autofill, isLoading: choices === undefined };
   return <Menu {...menu} choices={options} />;
 }
 

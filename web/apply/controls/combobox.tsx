@@ -11,9 +11,11 @@ import type { ChoiceProps } from './control-props.ts';
 interface ComboboxProps extends ChoiceProps {
   /** The pointer of the field. */
   pointer: string;
+  /** The attribute `autocomplete`. If undefined, browsers offer nothing, because their list would cover this one. */
+  autofill?: string | undefined;
 }
 
-export function Combobox({ pointer, parts, choices, value, set }: ComboboxProps) {
+export function Combobox({ pointer, autofill = 'off', parts, choices, value, set }: ComboboxProps) {
   const { texts, unlisted } = useForm();
   const box = useBox(choices, value, set, unlisted?.get(pointer));
   const hasMessage = useUnlisted(pointer, box) && parts.error === undefined;
@@ -38,7 +40,7 @@ export function Combobox({ pointer, parts, choices, value, set }: ComboboxProps)
         aria-invalid={hasMessage || isInvalid}
         type="text"
         role="combobox"
-        autocomplete="off"
+        autocomplete={autofill}
         aria-autocomplete="list"
         aria-expanded={hasList}
         aria-controls={`${parts.id}-list`}

@@ -40,14 +40,15 @@ function activeSchemas(given: unknown, value: JsonObject, root: JsonObject, dept
   if (!isObject(given) || depth > 20) return [];
   // With any `type`, this only follows the reference, and merges nothing.
   const schema = dereferenced({ type: '', ...given }, root) ?? {};
-  const branch = isKnown(schema.if) ? (matches(schema.if, value) ? schema.then : schema.else) : undefined;
+  const branch = isKnown(schema.if) ? (matches(schema.if, value, root) ? schema.then : schema.else) : undefined;
   const all = Array.isArray(schema.allOf) ? schema.allOf : [];
   const more = [...all, branch, ...dependents(schema, value)];
   return [schema, ...more.flatMap((other) => activeSchemas(other, value, root, depth + 1))];
 }
 
-/** False for a missing condition, and for one with references, which cannot be evaluated alone. */
-const isKnown = (condition: unknown) => condition !== undefined && !JSON.stringify(condition).includes('"$ref"');
+/** False for a missing condition, and for one with references to anything but the definitions of the schema. */
+const isKnown = (condition: unknown) =>
+  condition !== undefined && !/"\$ref":"(?!#\/(definitions|\$defs)\/)/.test(JSON.stringify(condition));
 
 /** What the schema says for each member that is present: a list of required members, or a schema. */
 function dependents({ dependencies, dependentRequired, dependentSchemas }: JsonObject, value: JsonObject): unknown[] {

@@ -56,16 +56,23 @@ export function createValidator(given: unknown, urnPrefix?: string): Validator {
 
 const validators = new WeakMap<object, Validator>();
 
-/** Checks a value against the condition schema of a rule in the UI schema. The value may be missing. */
-export function matches(schema: unknown, value: unknown): boolean {
+/**
+ * Checks a value against the condition schema of a rule in the UI schema, or against an `if` of the data schema. The
+ * value may be missing. References may lead to the definitions of `root`.
+ */
+export function matches(schema: unknown, value: unknown, root?: JsonObject): boolean {
   if (!isObject(schema)) return schema !== false;
   // The validator cannot check a missing value, so it checks null instead. A schema that mentions null might accept
   // null, so a missing value never matches such a schema.
   if (value === undefined && JSON.stringify(schema).includes('null')) return false;
-  const validator = validators.get(schema) ?? createValidator(schema);
+  const validator =
+    validators.get(schema) ?? createValidator(root ? { ...definitionsOf(root), allOf: [schema] } : schema);
   validators.set(schema, validator);
   return validator(value ?? null).length === 0;
 }
+
+const definitionsOf = (root: JsonObject) =>
+  Object.fromEntries(['$schema', 'definitions', '$defs'].flatMap((name) => (name in root ? [[name, root[name]]] : [])));
 
 /** Keywords whose errors only say that an inner schema has findings. Those findings are reported separately. */
 const outer = new Set([

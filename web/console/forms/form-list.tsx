@@ -15,6 +15,9 @@ import { FormSearch } from './form-search.tsx';
 
 let lastShown: string | undefined;
 
+/** The number of forms before each page, as far as the list was shown since the console was loaded. */
+const starts = new Map<string, number>();
+
 /** Returns the address of the list, with the filter and the page that were shown last. */
 export function addressOfList(tenant: string): string {
   const address = addressOfPage(tenant, ['forms']);
@@ -30,6 +33,12 @@ export function FormList({ place }: { place: Place }) {
   useEffect(() => {
     lastShown = addressOfPage(place.tenant, ['forms'], place.query);
   });
+  const keyOf = (after: string) => JSON.stringify([{ ...filter, after }, address]);
+  const formsBefore = ({ next, size }: FormPage['page']) => {
+    const start = filter.after === '' ? 0 : starts.get(keyOf(filter.after));
+    if (next && start !== undefined) starts.set(keyOf(next), start + size);
+    return start;
+  };
   const show = (next: Filter) => go(addressOfPage(place.tenant, ['forms'], queryOf(next)));
   return (
     <Page title="Forms">
@@ -45,7 +54,7 @@ export function FormList({ place }: { place: Place }) {
         }}
       />
       {forms.problem?.errors.some(({ pointer }) => pointer === '/headers/x-applicant-address') || (
-        <LoadedList load={forms} page={filter.after} textOf={({ page }) => countText(page)}>
+        <LoadedList load={forms} page={filter.after} textOf={({ page }) => countText(page, formsBefore(page))}>
           {(page) => <Results page={page} filter={filter} definitions={definitions.value} />}
         </LoadedList>
       )}
@@ -83,10 +92,13 @@ function Results({ page: { results, page }, filter, definitions }: ResultsProps)
   );
 }
 
-function countText({ size, total, totalIsMinimum }: FormPage['page']): string {
+/** `start` is the number of forms before the page; undefined if it is unknown. */
+function countText({ size, total, totalIsMinimum, next }: FormPage['page'], start: number | undefined): string {
   if (total === undefined) return onThisPage(size, 'form');
-  if (totalIsMinimum) return `More than ${total} forms`;
-  return `${total} ${total === 1 ? 'form' : 'forms'}`;
+  const all = `${totalIsMinimum ? 'more than ' : ''}${total} ${total === 1 ? 'form' : 'forms'}`;
+  const isWhole = start === 0 && !next;
+  if (start === undefined || size === 0 || isWhole) return all.replace(/^m/, 'M');
+  return `${start + 1}–${start + size} of ${all}`;
 }
 
 function cellsOf(form: Form, tenant: string, definition: string) {

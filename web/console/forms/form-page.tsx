@@ -20,14 +20,13 @@ export function FormPage({ id }: { id: string }) {
   const announce = useAnnounce();
   const [version, setVersion] = useState(0);
   const load = useLoad(id, () => send<Form>(formRequest(id)));
-  const definitions = useLoad('definitions', () => send<DefinitionList>(definitionsRequest));
   const list = addressOfList(tenant);
   return (
     <Page title={`Form ${id}`} back={{ href: list, text: 'Forms' }}>
       <Loaded load={load}>
         {(form) => (
           <>
-            <FormFacts form={form} tenant={tenant} definition={nameOf(form.definitionId, definitions.value)} />
+            <FormFacts form={form} tenant={tenant} />
             <Curl request={formRequest(id)} label="This form as a curl command" />
             <FormActions
               form={form}
@@ -50,14 +49,8 @@ export function FormPage({ id }: { id: string }) {
   );
 }
 
-interface FactsProps {
-  form: Form;
-  tenant: string;
-  /** Name of the form's definition. */
-  definition: string;
-}
-
-function FormFacts({ form, tenant, definition }: FactsProps) {
+function FormFacts({ form, tenant }: { form: Form; tenant: string }) {
+  const definitions = useLoad('definitions', () => send<DefinitionList>(definitionsRequest));
   return (
     <Facts
       facts={[
@@ -65,7 +58,7 @@ function FormFacts({ form, tenant, definition }: FactsProps) {
         [
           'Definition',
           <a key="definition" href={addressOfPage(tenant, ['definitions', form.definitionId])}>
-            {definition}
+            {nameOf(form.definitionId, definitions.value)}
           </a>,
         ],
         ['Applicant', applicantText(form)],

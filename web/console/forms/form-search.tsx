@@ -27,7 +27,7 @@ export function FormSearch({ filter, address, definitions, problem, onSearch }: 
   const errors = useMemo(() => errorsOf(problem), [problem]);
   const submit = (event: Event) => {
     event.preventDefault();
-    onSearch(draft, typed.trim());
+    onSearch({ ...draft, definition: draft.definition.trim() }, typed.trim());
   };
   const clear = () => {
     setTyped('');
@@ -48,14 +48,7 @@ export function FormSearch({ filter, address, definitions, problem, onSearch }: 
           onChange={setTyped}
         />
         <div class="columns">
-          <Select
-            id="definition"
-            label="Definition"
-            hint={definitions?.truncated ? `Only the first ${definitions.results.length} are listed.` : undefined}
-            value={draft.definition}
-            onChange={change('definition')}
-            options={[['', 'Any'], ...withChosen(definitions?.results ?? [], draft.definition)]}
-          />
+          <DefinitionChoice definitions={definitions} value={draft.definition} onChange={change('definition')} />
           <Select
             id="status"
             label="Status"
@@ -87,6 +80,19 @@ export function FormSearch({ filter, address, definitions, problem, onSearch }: 
       </form>
     </search>
   );
+}
+
+interface ChoiceProps {
+  definitions: DefinitionList | undefined;
+  value: string;
+  onChange(value: string): void;
+}
+
+/** A menu; if the tenant has more definitions than the list, an input for the id instead. */
+function DefinitionChoice({ definitions, value, onChange }: ChoiceProps) {
+  const parts = { id: 'definition', label: 'Definition', value, onChange };
+  if (definitions?.truncated) return <TextField {...parts} label="Id of the definition" />;
+  return <Select {...parts} options={[['', 'Any'], ...withChosen(definitions?.results ?? [], value)]} />;
 }
 
 function errorsOf(problem: ApiProblem | undefined): FieldError[] {

@@ -34,13 +34,14 @@ const json = (value: unknown) => (value === undefined ? '' : JSON.stringify(valu
 const textOf = (value: unknown) => (typeof value === 'string' ? value : '');
 const listText = (value: unknown) => (Array.isArray(value) ? value.join(', ') : '');
 
-export function draftOf(definition: Definition): DefinitionDraft {
+export function draftOf(id: string, definition: Definition): DefinitionDraft {
   const { name, description, anonymousApply, oneFormPerApplicant, dataSchema, uiSchema, retention, ...rest } =
     definition;
   const { applicantRoles, clerkRoles, assessorRoles, id: _id, ...others } = rest;
   const { warnBefore, lockAfter, deleteAfter } = asObject(retention) ?? {};
   return {
-    name: textOf(name),
+    // The form service shows the id of a definition without a name.
+    name: textOf(name) || id,
     description: textOf(description),
     anonymousApply: anonymousApply === true,
     // The form service allows one form for each applicant unless the definition says otherwise.

@@ -32,7 +32,7 @@ interface KeptDraft {
 
 export function DefinitionEditor({ located, onChanged }: Props) {
   const { id, definition } = located;
-  const initial = { draft: draftOf(definition), base: JSON.stringify(definition) };
+  const initial = { draft: draftOf(id, definition), base: JSON.stringify(definition) };
   const kept = useKept<KeptDraft>(`definition ${id}`, `Form definition ${id}`, initial);
   const { draft, base } = kept.value;
   const latest = useRef(draft);
