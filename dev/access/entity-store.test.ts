@@ -1,7 +1,7 @@
 // Runs the same tests against both entity stores (in memory and in Postgres). Also tests that the store in Postgres
 // keeps its entities across a restart.
 import { join } from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess } from '../../test/support/access.ts';
 import { createMemoryEntityStore } from '../../test/support/memory-entity-store.ts';
@@ -16,12 +16,9 @@ const clock = () => now;
 
 beforeAll(async () => {
   database = await createTestDatabase(join(import.meta.dirname, 'migrations'));
-  pool = new pg.Pool({ connectionString: database.url });
+  ({ pool } = database);
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 beforeEach(async () => {
   now = new Date('2026-08-01T00:00:00Z');
   await pool.query('TRUNCATE entities, signing_keys');

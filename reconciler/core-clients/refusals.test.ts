@@ -1,14 +1,14 @@
 // Tests core clients that the configuration service refuses, and statuses that the API server refuses. The refused
 // items must not affect others, and runs must not retry them. The cluster and the configuration service are fakes; the
 // quarantine is in a real Postgres.
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PlatformError } from '../../src/platform/platform-error.ts';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { withTransaction } from '../../src/service/postgres/postgres.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { captureLog } from '../../test/support/captured-log.ts';
-import { createTestDatabase } from '../../test/support/postgres.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
 import type { Writer } from '../lease.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-calls.ts';
@@ -16,17 +16,13 @@ import { openRefusals } from './refusals.ts';
 import type { CoreClientResource, CoreClientStatus } from './resource.ts';
 import { createClientSync } from './sync.ts';
 
+let database: TestDatabase;
 let pool: pg.Pool;
-let drop: () => Promise<void>;
 beforeAll(async () => {
-  const database = await createTestDatabase(new URL('../../src/forms/migrations', import.meta.url).pathname);
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
-  drop = database.drop;
+  database = await createTestDatabase(new URL('../../src/forms/migrations', import.meta.url).pathname);
+  ({ pool } = database);
 });
-afterAll(async () => {
-  await pool.end();
-  await drop();
-});
+afterAll(() => database.drop());
 
 let documents: Record<string, Record<string, Record<string, unknown>>>;
 let statuses: Map<string, CoreClientStatus>;

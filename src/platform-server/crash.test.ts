@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ParsedMail, simpleParser } from 'mailparser';
-import pg from 'pg';
+import type pg from 'pg';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../test/support/access.ts';
@@ -37,7 +37,7 @@ beforeEach(async () => {
   received = [];
   onMessage = () => undefined;
   database = await createTestDatabase(migrationsDirectory);
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  ({ pool } = database);
   smtp = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
@@ -57,7 +57,6 @@ afterEach(async () => {
   for (const server of servers) await server.kill();
   servers.clear();
   await new Promise<void>((resolve) => smtp.close(() => resolve()));
-  await pool.end();
   await database.drop();
 });
 

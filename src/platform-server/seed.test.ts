@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
 import { ConfigError } from '../service/operations/config.ts';
@@ -23,12 +23,11 @@ const seed: Seed = {
 
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = new pg.Pool({ connectionString: database.url, max: 1 });
+  ({ pool } = database);
   directory = await mkdtemp(join(tmpdir(), 'seed-'));
 });
 
 afterAll(async () => {
-  await pool.end();
   await database.drop();
   await rm(directory, { recursive: true });
 });

@@ -3,9 +3,7 @@ import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
-import { createMetrics } from '../service/operations/metrics.ts';
 import { productVersion } from '../service/operations/product-version.ts';
-import { createPool } from '../service/postgres/postgres.ts';
 import { createEventStore } from './events/store.ts';
 import { createPlatformJobs } from './jobs.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
@@ -20,13 +18,10 @@ let log: CapturedLog;
 
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = createPool({ url: database.url, size: 2, log: captureLog().log, metrics: createMetrics() });
+  ({ pool } = database);
   await migrateJobs(pool, captureLog().log);
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 beforeEach(async () => {
   log = captureLog();
   await pool.query(`TRUNCATE ${tables.join(', ')} CASCADE`);

@@ -5,8 +5,6 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
 import type { Logger } from '../service/operations/log.ts';
-import { createMetrics } from '../service/operations/metrics.ts';
-import { createPool } from '../service/postgres/postgres.ts';
 import { migrationsDirectory } from './start.ts';
 import { type JobWorker, migrateJobs, startWorker } from './worker.ts';
 
@@ -18,14 +16,11 @@ let pool: pg.Pool;
 
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = createPool({ url: database.url, size: 8, log, metrics: createMetrics() });
+  ({ pool } = database);
   await Promise.all([migrateJobs(pool, log), migrateJobs(pool, log)]);
 });
 
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 
 const start = (tasks: Record<string, () => Promise<void>> = {}, to: Logger = log): Promise<JobWorker> =>
   startWorker({ pool, tasks, log: to, concurrency: 2, staleAfter, upkeep: () => Promise.resolve() });

@@ -4,11 +4,11 @@ import { randomUUID } from 'node:crypto';
 import { createCodeHashes } from '../../src/forms/codes/code.ts';
 import { type CodeAttempt, createCodeStore } from '../../src/forms/codes/store.ts';
 import { createVerification, type VerificationOptions } from '../../src/forms/codes/verification.ts';
+import { formMigrations } from '../../src/forms/expiry/migrations.ts';
 import type { Applicant, Form } from '../../src/forms/forms/form.ts';
 import type { Notifications } from '../../src/platform/notifications.ts';
-import type { Requester } from '../../src/service/limits/fair-queue.ts';
-import { type SharedPool, unsharedPool } from '../../src/service/postgres/shared-pool.ts';
-import { openFormDatabase } from './form-database.ts';
+import { createTestDatabase } from './postgres.ts';
+import { recordRequesters } from './requesters.ts';
 
 export const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
 export const kiosk = { issuer: 'https://access.example.org/auth/realms/demo', subject: 'kiosk' };
@@ -31,22 +31,12 @@ export interface CodeService {
 export type CodeWorld = Awaited<ReturnType<typeof startCodeWorld>>;
 
 export async function startCodeWorld() {
-  const { pool, close } = await openFormDatabase(10);
+  const database = await createTestDatabase(formMigrations.directory);
   let moment = Date.parse('2026-03-20T10:00:00.123Z');
   const now = () => new Date(moment);
-  const requesters: Requester[] = [];
-  const shared = unsharedPool(pool);
-  const noted: SharedPool = {
-    query(requester, text, values) {
-      requesters.push(requester);
-      return shared.query(requester, text, values);
-    },
-    transaction(requester, work) {
-      requesters.push(requester);
-      return shared.transaction(requester, work);
-    },
-  };
-  const store = createCodeStore(noted);
+  const { pool } = database;
+  const recorded = recordRequesters(pool);
+  const store = createCodeStore(recorded.pool);
   const hashes = createCodeHashes('a key of tests');
   const keysOf = ({ id, applicant: { channels } }: Form) => ({
     ...{ tenantId, formId: id },
@@ -79,7 +69,7 @@ export async function startCodeWorld() {
   }
 
   return {
-    ...{ pool, store, hashes, now, requesters, addForm },
+    ...{ pool, store, hashes, now, requesters: recorded.requesters, addForm },
     advance(milliseconds: number) {
       moment += milliseconds;
     },
@@ -120,7 +110,7 @@ export async function startCodeWorld() {
       ...{ ...keysOf(form), ...account },
       ...{ codeHash: hashes.code(form.id, code), now: now() },
     }),
-    close,
+    close: database.drop,
   };
 }
 

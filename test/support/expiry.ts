@@ -1,7 +1,7 @@
 // A database with drafts and locked forms, a clock that only the test moves, and a way to run the reconciler on them.
 // The test sets the retention periods of each definition; other tests cover reading them from the platform.
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { createProgress } from '../../reconciler/progress.ts';
 import { type RunOptions, type RunResult, run } from '../../reconciler/run.ts';
 import type { Policy, Retention } from '../../src/forms/expiry/expiry.ts';
@@ -75,8 +75,7 @@ export const tenant = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e
 
 export async function startExpiryWorld(): Promise<ExpiryWorld> {
   const database = await createTestDatabase(formMigrations.directory);
-  const pool = new pg.Pool({ connectionString: database.url, max: 10 });
-  pool.on('error', () => undefined);
+  const { pool } = database;
   const log = captureLog();
   let moment = Date.parse('2026-03-20T10:00:00.123Z');
   const clock = () => new Date(moment);
@@ -132,10 +131,7 @@ export async function startExpiryWorld(): Promise<ExpiryWorld> {
     breakDefinition: (definitionId, reason) => void skipped.set(definitionId, reason),
     run: (changes) => run(runOptions(changes)),
     runOptions,
-    async close() {
-      await pool.end();
-      await database.drop();
-    },
+    close: database.drop,
   };
 }
 

@@ -6,8 +6,6 @@ import type pg from 'pg';
 import { configSchema } from '../../src/forms/config.ts';
 import { migrationsDirectory, startForms } from '../../src/forms/start.ts';
 import { parseConfig } from '../../src/service/operations/config.ts';
-import { createMetrics } from '../../src/service/operations/metrics.ts';
-import { createPool } from '../../src/service/postgres/postgres.ts';
 import { testServiceSecret } from './access.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
 import { quick } from './outbox-dispatcher.ts';
@@ -129,7 +127,7 @@ export async function startTestForms(options: TestFormsOptions = {}): Promise<Te
   };
   const config = parseConfig(configSchema, env);
   const running = await startForms({ config, log: log.log, clock, env, pace: quick });
-  const pool = createPool({ url: database.url, size: 4, log: log.log, metrics: createMetrics() });
+  const { pool } = database;
 
   const tokenWith = ({ roles = [], realmRoles = [], realm = 'demo', subject = randomUUID(), claims }: TokenOptions) =>
     roleToken(
@@ -201,7 +199,6 @@ export async function startTestForms(options: TestFormsOptions = {}): Promise<Te
     },
     async close() {
       await running.close();
-      await pool.end();
       await Promise.all([platform.close(), database.drop()]);
     },
   };

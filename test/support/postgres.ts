@@ -8,15 +8,21 @@ import pg from 'pg';
 import pino from 'pino';
 import { inject } from 'vitest';
 import { formMigrations } from '../../src/forms/expiry/migrations.ts';
+import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { migrate } from '../../src/service/postgres/migrate.ts';
+import { createPool } from '../../src/service/postgres/postgres.ts';
 
 export interface TestDatabase {
   url: string;
-  /** Removes the database, even if connections are still open. */
+  /** Connections to the database, as the product opens them. */
+  pool: pg.Pool;
+  /** Ends the pool, and removes the database, even if other connections are still open. */
   drop(): Promise<void>;
 }
 
 const templateLock = 5_151_027;
+const silentLog = pino({ level: 'silent' });
+const metrics = createMetrics();
 
 /** Creates a database with the migrations of `migrationsDirectory`. Without a directory, the database is empty. */
 export async function createTestDatabase(migrationsDirectory?: string): Promise<TestDatabase> {
@@ -29,13 +35,17 @@ export async function createTestDatabase(migrationsDirectory?: string): Promise<
     await client.query(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
     await copyRoleSettings(client, template, name);
   });
+  const pool = createPool({ url, size: 20, log: silentLog, metrics });
   return {
     url,
-    drop: () =>
-      asAdministrator(async (client) => {
+    pool,
+    async drop() {
+      if (!pool.ended) await pool.end();
+      await asAdministrator(async (client) => {
         await untilLeft(client, name);
         await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
-      }),
+      });
+    },
   };
 }
 
@@ -80,8 +90,6 @@ async function copyRoleSettings(client: pg.Client, template: string, name: strin
   );
   if (rows.length > 0) await client.query(rows.map(({ sql }) => sql).join('; '));
 }
-
-const silentLog = pino({ level: 'silent' });
 
 /**
  * Returns the name of the template with these migrations. Test files run in parallel processes: the first process makes

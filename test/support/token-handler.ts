@@ -4,9 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { Tenant } from '../../src/service/auth/identity.ts';
 import type { Clock } from '../../src/service/clock.ts';
 import { parseConfig } from '../../src/service/operations/config.ts';
-import { createMetrics } from '../../src/service/operations/metrics.ts';
 import type { RunningService } from '../../src/service/operations/serve.ts';
-import { createPool } from '../../src/service/postgres/postgres.ts';
 import { configSchema, type TokenHandlerConfig } from '../../src/token-handler/config.ts';
 import { migrationsDirectory, type StartOptions, startTokenHandler } from '../../src/token-handler/start.ts';
 import { testServiceSecret } from './access.ts';
@@ -111,7 +109,6 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     });
   };
   const running = await start();
-  const pool = createPool({ url: database.url, size: 2, log: log.log, metrics: createMetrics() });
   const api: TestTokenHandler['api'] = (path, request) => call(`${running.url}/token-handler/v1${path}`, request);
   const adminToken = (realm = 'demo') =>
     roleToken(access, { 'token-handler': ['token-handler-admin'] }, { realm, claims: { name: 'Ada Admin' } });
@@ -143,11 +140,10 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
       return api(`/clients/${encodeURIComponent(clientId)}`, { method: 'POST', token, body });
     },
     rows: async <Row extends object>(sql: string, parameters: unknown[] = []) =>
-      (await pool.query<Row>(sql, parameters)).rows,
+      (await database.pool.query<Row>(sql, parameters)).rows,
     startReplica: start,
     async close() {
       await running.close();
-      await pool.end();
       await Promise.all([database.drop(), options.platform ? undefined : platform.close()]);
     },
   };

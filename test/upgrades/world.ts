@@ -48,7 +48,7 @@ export interface WorldOptions {
   /** Folder of the old version's code; required to start processes of the old version. */
   oldFolder?: string;
   /** Creates each database, in the order of `databases`. By default, they are created on the shared server. */
-  createDatabase?: () => Promise<TestDatabase>;
+  createDatabase?: () => Promise<Pick<TestDatabase, 'url' | 'drop'>>;
 }
 
 /**

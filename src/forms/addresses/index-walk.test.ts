@@ -1,8 +1,8 @@
 // Tests how the index of applicants' addresses is filled for existing forms, with a real database.
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
-import { createTestDatabase } from '../../../test/support/postgres.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createAddressHashes } from './address.ts';
 import { createAddressIndexStore } from './index-store.ts';
@@ -25,18 +25,14 @@ SELECT (substr(lpad(to_hex(ms), 12, '0'), 1, 8) || '-' || substr(lpad(to_hex(ms)
     jsonb_build_object('channel', 'email', 'address', 'a' || g || '@example.org'))), $1
 FROM (SELECT g, (extract(epoch FROM $1::timestamptz) * 1000)::bigint - g * 10000 AS ms FROM generate_series(1, $2) g) f`;
 
+let database: TestDatabase;
 let pool: pg.Pool;
-let drop: () => Promise<void>;
 beforeAll(async () => {
-  const database = await createTestDatabase(migrationsDirectory);
-  drop = database.drop;
-  pool = new pg.Pool({ connectionString: database.url, max: 6 });
+  database = await createTestDatabase(migrationsDirectory);
+  ({ pool } = database);
   await pool.query(formsSql, [now, count]);
 });
-afterAll(async () => {
-  await pool.end();
-  await drop();
-});
+afterAll(() => database.drop());
 beforeEach(async () => {
   await pool.query(
     'DELETE FROM applicant_addresses; DELETE FROM address_index; INSERT INTO address_index DEFAULT VALUES',

@@ -2,10 +2,10 @@
 // which failed sends count towards the limits. The form service's responses are scripted; claimed codes are stored in a
 // real Postgres.
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
-import { createTestDatabase } from '../../../test/support/postgres.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
@@ -21,17 +21,13 @@ import { createApplyHashes } from './hashes.ts';
 import { createApplyStore } from './store.ts';
 
 const now = new Date('2026-11-22T10:00:00Z');
+let database: TestDatabase;
 let pool: pg.Pool;
-let drop: () => Promise<void>;
 beforeAll(async () => {
-  const database = await createTestDatabase(formMigrations.directory);
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
-  drop = database.drop;
+  database = await createTestDatabase(formMigrations.directory);
+  ({ pool } = database);
 });
-afterAll(async () => {
-  await pool.end();
-  await drop();
-});
+afterAll(() => database.drop());
 
 const key = (name: string, byte: number) => `${name}:${Buffer.alloc(32, byte).toString('base64')}`;
 const [older, newer] = [key('older', 7), key('newer', 8)];

@@ -3,11 +3,8 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { createMetrics } from '../../service/operations/metrics.ts';
-import { createPool } from '../../service/postgres/postgres.ts';
 import { type SharedPool, unsharedPool } from '../../service/postgres/shared-pool.ts';
 import type { MoveOperation } from '../forms/catalogue.ts';
 import { createCreationStore } from '../forms/creation-store.ts';
@@ -25,15 +22,12 @@ let codes: CodeStore;
 let forms: FormStore;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = createPool({ url: database.url, size: 20, log: captureLog().log, metrics: createMetrics() });
+  ({ pool } = database);
   shared = unsharedPool(pool);
   codes = createCodeStore(shared);
   forms = createFormStore(shared);
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 
 const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
 const actor = { id: 'subject-1', name: 'Ada' };

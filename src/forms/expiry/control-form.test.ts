@@ -1,18 +1,19 @@
 // Tests the control form: each stage processes it, no trace of it remains, and the attempt fails if the database
 // refuses every form.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
 import { tryControlForm } from './control-form.ts';
+import { formMigrations } from './migrations.ts';
 import { stages } from './store.ts';
 
 const now = new Date('2026-03-20T10:00:00Z');
 
-let database: FormDatabase;
+let database: TestDatabase;
 beforeAll(async () => {
-  database = await openFormDatabase();
+  database = await createTestDatabase(formMigrations.directory);
 });
-afterAll(() => database.close());
+afterAll(() => database.drop());
 
 const rowsOf = async (table: string) => (await database.pool.query(`SELECT FROM ${table}`)).rowCount;
 

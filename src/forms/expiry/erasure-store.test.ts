@@ -1,8 +1,9 @@
 // Tests the list of deletions, and how the deletions are repeated in a database that was restored from a backup.
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
 import { poison, poisons } from '../../../test/support/poison.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import {
   type Erasure,
   eraseAgain,
@@ -11,18 +12,19 @@ import {
   skipSequences,
   withoutRepetitions,
 } from './erasure-store.ts';
+import { formMigrations } from './migrations.ts';
 
 const now = new Date('2026-03-20T10:00:00.123Z');
 const deleted = new Date('2026-03-10T08:00:00.456Z');
 const tenantId = 'urn:example:tenant';
 
-let database: FormDatabase;
-let pool: FormDatabase['pool'];
+let database: TestDatabase;
+let pool: pg.Pool;
 beforeAll(async () => {
-  database = await openFormDatabase();
-  pool = database.pool;
+  database = await createTestDatabase(formMigrations.directory);
+  ({ pool } = database);
 });
-afterAll(() => database.close());
+afterAll(() => database.drop());
 beforeEach(async () => {
   await pool.query('DELETE FROM forms; DELETE FROM tombstones; DELETE FROM outbox');
 });

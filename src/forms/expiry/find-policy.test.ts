@@ -2,13 +2,14 @@
 // recorded, or the initial defaults.
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import type { Lookup } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
 import { createFindPolicy } from './dates.ts';
 import type { Retention } from './expiry.ts';
+import { formMigrations } from './migrations.ts';
 import { writeRun } from './run-store.ts';
 
 const day = 86_400_000;
@@ -16,13 +17,13 @@ const initial: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAft
 const changed: Retention = { warnBefore: day, lockAfter: 7 * day, deleteAfter: 8 * day };
 const key = { tenantId: 'urn:tenant', definitionId: 'permit' };
 
-let database: FormDatabase;
-let pool: FormDatabase['pool'];
+let database: TestDatabase;
+let pool: pg.Pool;
 beforeAll(async () => {
-  database = await openFormDatabase();
-  pool = database.pool;
+  database = await createTestDatabase(formMigrations.directory);
+  ({ pool } = database);
 });
-afterAll(() => database.close());
+afterAll(() => database.drop());
 beforeEach(async () => {
   await pool.query('DELETE FROM reconciler_runs');
 });

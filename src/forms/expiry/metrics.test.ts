@@ -1,16 +1,17 @@
 // Tests which times of a last success the form service exports for the parts of the reconciler.
 import { expect, it, onTestFinished } from 'vitest';
-import { openFormDatabase } from '../../../test/support/form-database.ts';
+import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { systemClock } from '../../service/clock.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createRunMetrics } from './metrics.ts';
+import { formMigrations } from './migrations.ts';
 import { readRunHistory, writeRun } from './run-store.ts';
 
 const finished = new Date('2026-03-20T10:00:00Z');
 
 it('exports 0 for a part that runs include but that never succeeded, and nothing for a part that is turned off', async () => {
-  const database = await openFormDatabase(2);
-  onTestFinished(() => database.close());
+  const database = await createTestDatabase(formMigrations.directory);
+  onTestFinished(() => database.drop());
   const { registry } = createMetrics();
   createRunMetrics({ registry, readHistory: () => readRunHistory(database.pool), clock: systemClock });
   const exported = async () =>

@@ -1,8 +1,10 @@
 // Tests, statement by statement, which outdated rows are purged: to the millisecond, in batches, and in a dry run.
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
+import { formMigrations } from './migrations.ts';
 import { type Purge, type PurgeOptions, purgeBatch, purges } from './purge-store.ts';
 
 const hour = 60 * 60_000;
@@ -10,13 +12,13 @@ const day = 24 * hour;
 const now = new Date('2026-03-20T10:00:00.123Z');
 const ago = (milliseconds: number) => new Date(now.getTime() - milliseconds);
 
-let database: FormDatabase;
-let pool: FormDatabase['pool'];
+let database: TestDatabase;
+let pool: pg.Pool;
 beforeAll(async () => {
-  database = await openFormDatabase(4);
-  pool = database.pool;
+  database = await createTestDatabase(formMigrations.directory);
+  ({ pool } = database);
 });
-afterAll(() => database.close());
+afterAll(() => database.drop());
 
 const purge = (table: Purge, options: Partial<PurgeOptions> = {}) =>
   withTransaction(pool, (client) =>

@@ -1,21 +1,24 @@
 // Tests what the records of the reconciler's runs contain, and how forms are counted for them.
+
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
-import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { countForms } from './count-forms.ts';
+import { formMigrations } from './migrations.ts';
 import { type RunRecord, readRecentRuns, readRetention, readRunHistory, writeRun } from './run-store.ts';
 
 const minute = 60_000;
 const start = Date.parse('2026-03-20T10:00:00.123Z');
 const at = (generation: number) => new Date(start + generation * minute);
 
-let database: FormDatabase;
-let pool: FormDatabase['pool'];
+let database: TestDatabase;
+let pool: pg.Pool;
 beforeAll(async () => {
-  database = await openFormDatabase(3);
-  pool = database.pool;
+  database = await createTestDatabase(formMigrations.directory);
+  ({ pool } = database);
 });
-afterAll(() => database.close());
+afterAll(() => database.drop());
 beforeEach(async () => {
   await pool.query('DELETE FROM reconciler_runs');
 });

@@ -1,10 +1,12 @@
 // Tests which forms are checked for a second subscriber, and which subscribers are removed.
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { createUrns } from '../../service/urn.ts';
 import { notificationTypeId } from '../notices/notification-type.ts';
+import { formMigrations } from './migrations.ts';
 import { dueChecks, removeOthers, settleChecks } from './subscriber-checks.ts';
 
 const now = new Date('2026-03-20T10:00:00.000Z');
@@ -12,13 +14,13 @@ const ago = (milliseconds: number) => new Date(now.getTime() - milliseconds);
 const urns = createUrns('urn:example');
 const tenantId = urns.tenant('demo');
 
-let database: FormDatabase;
-let pool: FormDatabase['pool'];
+let database: TestDatabase;
+let pool: pg.Pool;
 beforeAll(async () => {
-  database = await openFormDatabase();
-  pool = database.pool;
+  database = await createTestDatabase(formMigrations.directory);
+  ({ pool } = database);
 });
-afterAll(() => database.close());
+afterAll(() => database.drop());
 beforeEach(async () => {
   await pool.query('DELETE FROM forms');
 });

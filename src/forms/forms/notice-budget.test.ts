@@ -3,11 +3,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import type { Caller } from '../../service/auth/identity.ts';
-import { createMetrics } from '../../service/operations/metrics.ts';
-import { createPool } from '../../service/postgres/postgres.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { migrationsDirectory } from '../start.ts';
 import { type CreationStore, createCreationStore, type NewForm } from './creation-store.ts';
@@ -21,17 +18,14 @@ let creation: CreationStore;
 let suppressed = 0;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = createPool({ url: database.url, log: captureLog().log, metrics: createMetrics() });
+  ({ pool } = database);
   const onSuppressed = () => {
     suppressed += 1;
   };
   store = createFormStore(unsharedPool(pool), { onSuppressed });
   creation = createCreationStore(unsharedPool(pool), { onSuppressed });
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 
 const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
 const actor = { id: 'alice', name: 'Alice' };

@@ -3,10 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
-import { createMetrics } from '../../service/operations/metrics.ts';
-import { createPool } from '../../service/postgres/postgres.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { migrationsDirectory } from '../start.ts';
 import { formStatuses, type MoveOperation, type Operation, operationNames, operations } from './catalogue.ts';
@@ -20,14 +17,11 @@ let store: FormStore;
 let creation: CreationStore;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = createPool({ url: database.url, log: captureLog().log, metrics: createMetrics() });
+  ({ pool } = database);
   store = createFormStore(unsharedPool(pool));
   creation = createCreationStore(unsharedPool(pool));
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 
 const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
 const actor = { id: 'subject-1', name: 'Ada' };

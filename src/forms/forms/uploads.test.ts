@@ -1,10 +1,11 @@
 // Tests the records of uploaded files: their limits under concurrency, and that each way of deleting a form finds them.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
 import { type SharedPool, unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { eraseAgain } from '../expiry/erasure-store.ts';
+import { formMigrations } from '../expiry/migrations.ts';
 import { createFormStore, type FormStore } from './store.ts';
 import { createUploadStore, type UploadStore } from './upload-store.ts';
 
@@ -14,16 +15,16 @@ const actor = { id: 'a', name: 'A' };
 const statuses = ['Draft', 'Submitted'] as const;
 const newUrn = () => `urn:example:platform:file-service:v1:/files/${randomUUID()}`;
 
-let database: FormDatabase;
+let database: TestDatabase;
 let forms: FormStore;
 let uploads: UploadStore;
 beforeAll(async () => {
-  database = await openFormDatabase(6);
+  database = await createTestDatabase(formMigrations.directory);
   const pool = unsharedPool(database.pool);
   forms = createFormStore(pool);
   uploads = createUploadStore({ pool, limits: { files: 3, bytes: 1_000 }, deleteFiles: true });
 });
-afterAll(() => database.close());
+afterAll(() => database.drop());
 
 async function addForm(files: object = {}): Promise<string> {
   const id = randomUUID();

@@ -2,10 +2,11 @@
 // applies the limit from its first request on.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../../../test/support/form-world.ts';
 import { anonymous, permit } from '../../../test/support/forms.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { Problem } from '../../service/http/problem.ts';
+import { formMigrations } from '../expiry/migrations.ts';
 import { createStorageLimit } from './storage-limit.ts';
 import { createStorageStore, createWalk } from './store.ts';
 
@@ -100,11 +101,11 @@ describe('the first read of a tenant’s measurement', () => {
 });
 
 describe('the estimate of what a tenant has left behind', () => {
-  let database: FormDatabase;
+  let database: TestDatabase;
   beforeAll(async () => {
-    database = await openFormDatabase();
+    database = await createTestDatabase(formMigrations.directory);
   });
-  afterAll(() => database.close());
+  afterAll(() => database.drop());
 
   it('is close to the real size of the tables, and takes little time, with 60,000 rows', async () => {
     const { pool } = database;

@@ -2,9 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
-import { type FormDatabase, openFormDatabase } from '../../../test/support/form-database.ts';
 import { type FormReplica, type FormWorld, startFormWorld } from '../../../test/support/form-world.ts';
 import { anonymous, permit } from '../../../test/support/forms.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { formMigrations } from '../expiry/migrations.ts';
 import { startMeasurements } from './measurements.ts';
 import { createStorageLimit } from './storage-limit.ts';
 import { createStorageStore, createWalk, formOverhead, type StorageStore, type Walk } from './store.ts';
@@ -55,17 +56,17 @@ describe('a tenant that stores too much', () => {
 });
 
 describe('the measurements', () => {
-  let database: FormDatabase;
+  let database: TestDatabase;
   let store: StorageStore;
   let walk: Walk;
   beforeAll(async () => {
-    database = await openFormDatabase(4);
+    database = await createTestDatabase(formMigrations.directory);
     store = createStorageStore(database.pool);
     walk = createWalk(database.pool);
     await fill('large', 2_500, 300);
     await fill('small', 3, 10);
   });
-  afterAll(() => database.close());
+  afterAll(() => database.drop());
   beforeEach(async () => {
     await database.pool.query('DELETE FROM tenant_storage');
     await store.add(['large', 'small']);

@@ -1,6 +1,6 @@
 // Tests the command `erasures` on a real database. The tests delete forms with the form service's own SQL statements.
 import { readFile } from 'node:fs/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import pino from 'pino';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
@@ -37,12 +37,8 @@ async function openDatabase(): Promise<pg.Pool> {
 /** Opens a database with these migrations. Without a directory, the database is empty. */
 async function open(directory?: string): Promise<pg.Pool> {
   const database = await createTestDatabase(directory);
-  const opened = new pg.Pool({ connectionString: database.url, max: 2 });
-  onTestFinished(async () => {
-    await opened.end();
-    await database.drop();
-  });
-  return opened;
+  onTestFinished(() => database.drop());
+  return database.pool;
 }
 
 async function run(on: pg.Pool, args: string[], input: string[] = [], log = pino({ level: 'silent' })) {

@@ -1,7 +1,7 @@
 // Tests the command `quarantine` on the database of each service.
 import { join } from 'node:path';
-import pg from 'pg';
-import { afterEach, describe, expect, it } from 'vitest';
+import type pg from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { createFormsQuarantine } from '../../forms/quarantine/store.ts';
@@ -13,18 +13,11 @@ import { migrateDatabase } from '../migrate/migrate.ts';
 import { parseQuarantineArguments } from './arguments.ts';
 import { runQuarantine } from './quarantine.ts';
 
-let close: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const end of close) await end();
-  close = [];
-});
-
 async function openDatabase(service: string): Promise<pg.Pool> {
   const database = await createTestDatabase(join(import.meta.dirname, '../..', service, 'migrations'));
   await migrateDatabase({ processName: service, url: database.url, log: captureLog().log });
-  const pool = new pg.Pool({ connectionString: database.url, max: 2 });
-  close.push(() => pool.end(), database.drop);
-  return pool;
+  onTestFinished(() => database.drop());
+  return database.pool;
 }
 
 async function run(pool: pg.Pool, args: string[], { log } = captureLog()) {

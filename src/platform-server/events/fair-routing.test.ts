@@ -1,26 +1,22 @@
 // Tests the order in which the events of several tenants are routed, and how many events a tenant may have.
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
-import { createMetrics } from '../../service/operations/metrics.ts';
-import { createPool } from '../../service/postgres/postgres.ts';
 import { migrationsDirectory } from '../start.ts';
 import { migrateJobs } from '../worker.ts';
 import { createEventStore } from './store.ts';
 
 let database: TestDatabase;
-let pool: ReturnType<typeof createPool>;
+let pool: pg.Pool;
 
 beforeAll(async () => {
   const log = captureLog().log;
   database = await createTestDatabase(migrationsDirectory);
-  pool = createPool({ url: database.url, name: 'requests', size: 2, log, metrics: createMetrics('platform-server') });
+  ({ pool } = database);
   await migrateJobs(pool, log);
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 
 it('a tenant with many waiting events does not delay the events of another tenant', async () => {
   const events = createEventStore(pool);

@@ -5,7 +5,7 @@ import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { systemClock } from '../../service/clock.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
-import { createPool, withTransaction } from '../../service/postgres/postgres.ts';
+import { withTransaction } from '../../service/postgres/postgres.ts';
 import { createEventStore } from '../events/store.ts';
 import { migrationsDirectory } from '../start.ts';
 import { migrateJobs } from '../worker.ts';
@@ -20,13 +20,10 @@ let pool: pg.Pool;
 
 beforeEach(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = createPool({ url: database.url, size: 3, log: captureLog().log, metrics: createMetrics() });
+  ({ pool } = database);
   await migrateJobs(pool, captureLog().log);
 });
-afterEach(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterEach(() => database.drop());
 
 const typeOf = (id: string) =>
   ({ id, name: id, channels: ['email'], events: [{ namespace: 'f', name: 'e', templates: {} }] }) as NotificationType;

@@ -1,11 +1,9 @@
 // Tests subscriptions to notices while another request deletes the subscriber, with a real Postgres.
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { systemClock } from '../../service/clock.ts';
-import { createMetrics } from '../../service/operations/metrics.ts';
-import { createPool, withTransaction } from '../../service/postgres/postgres.ts';
+import { withTransaction } from '../../service/postgres/postgres.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createSubscriberStore } from './subscribers-store.ts';
 import { createSubscribing, type Subscribing } from './subscribing.ts';
@@ -16,17 +14,14 @@ let subscribing: Subscribing;
 
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = createPool({ url: database.url, size: 2, log: captureLog().log, metrics: createMetrics() });
+  ({ pool } = database);
   subscribing = createSubscribing({
     tenantPool: { transaction: (_tenant, work) => withTransaction(pool, work) },
     clock: systemClock,
     findOrCreate: (transaction) => createSubscriberStore(transaction).findOrCreate,
   });
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 
 const criterion = { correlationId: 'form:1' };
 const requests: [string, () => Promise<unknown>][] = [

@@ -1,10 +1,8 @@
 // Tests the plan of the list of subscriptions, with a real Postgres. A large tenant shares the tables with a small one.
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
-import { createMetrics } from '../../service/operations/metrics.ts';
-import { createPool, type Queryable } from '../../service/postgres/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createSubscriptionStore } from './subscriptions-store.ts';
 
@@ -13,7 +11,7 @@ let pool: pg.Pool;
 
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = createPool({ url: database.url, size: 1, log: captureLog().log, metrics: createMetrics() });
+  ({ pool } = database);
   await pool.query(`
     INSERT INTO subscribers
     SELECT 's' || n, CASE WHEN n % 1000 = 0 THEN 'small' ELSE 'large' END, null, 'Ana', now() FROM generate_series(1, 20000) n;
@@ -22,10 +20,7 @@ beforeAll(async () => {
     SELECT id, 'u', tenant, 'form:' || id, '{}' FROM subscribers;
     ANALYZE`);
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 
 /** Lists subscriptions, and returns the number of pages (8 KiB) that Postgres read for it. */
 async function pagesRead(tenant: string, match: { correlationId: string } | undefined): Promise<number> {

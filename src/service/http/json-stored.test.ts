@@ -4,14 +4,11 @@
 import { Readable } from 'node:stream';
 import type { Request } from 'express';
 import type pg from 'pg';
-import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createBodyFuzzer } from '../../../test/support/fuzzed-bodies.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { seedOfRun, sizeOf } from '../../../test/support/sizes.ts';
 import { parseJson } from '../json-parser.ts';
-import { createMetrics } from '../operations/metrics.ts';
-import { createPool } from '../postgres/postgres.ts';
 import { createJsonBodyReader, type JsonBody } from './json-body.ts';
 import { Problem } from './problem.ts';
 
@@ -50,13 +47,10 @@ describe('JSON bodies', () => {
   let pool: pg.Pool;
   beforeAll(async () => {
     database = await createTestDatabase();
-    pool = createPool({ url: database.url, log: pino({ level: 'silent' }), metrics: createMetrics() });
+    ({ pool } = database);
     await pool.query('CREATE TABLE stored (place bigserial, data json)');
   });
-  afterAll(async () => {
-    await pool.end();
-    await database.drop();
-  });
+  afterAll(() => database.drop());
 
   async function storeAndCompare(accepted: Accepted[]): Promise<void> {
     const { rows } = await pool.query<{ text: string; names: string[] | null; canonical: string }>(

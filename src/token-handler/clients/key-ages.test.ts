@@ -1,5 +1,5 @@
 // Tests, in Postgres, the age of the key ring's current key, and the count of secrets that are sealed with other keys.
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { migrationsDirectory } from '../start.ts';
@@ -11,12 +11,9 @@ let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  ({ pool } = database);
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 beforeEach(async () => {
   now = began;
   await pool.query('TRUNCATE key_ring_keys, client_registrations, client_deletions');

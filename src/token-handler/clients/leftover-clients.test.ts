@@ -1,5 +1,5 @@
 // Tests, in Postgres, the records of clients that may be left at the identity provider.
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { recordRequesters } from '../../../test/support/requesters.ts';
@@ -22,13 +22,10 @@ let pool: pg.Pool;
 let leftovers: LeftoverClients;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  ({ pool } = database);
   leftovers = createLeftoverClients(unsharedPool(pool));
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 beforeEach(() => pool.query('TRUNCATE client_leftovers, client_registrations, registration_attempts'));
 
 const begin = (id: string, started: Date, failed = false) =>

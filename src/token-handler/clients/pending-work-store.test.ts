@@ -1,5 +1,5 @@
 // Tests, in Postgres, the queue of work that registrations leave behind: claims, retries, and the quarantine.
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { createKeyRing } from '../../service/keys/key-ring.ts';
@@ -23,13 +23,10 @@ let pool: pg.Pool;
 let store: PendingWorkStore;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  ({ pool } = database);
   store = createPendingWorkStore({ pool, keys: createKeyRing(`k1:${Buffer.alloc(32, 1).toString('base64')}`) });
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 beforeEach(() => pool.query('TRUNCATE client_deletions, client_events, client_registrations, quarantine'));
 
 const eventId = (nth: number) => `00000000-0000-4000-8000-00000000000${nth}`;

@@ -1,6 +1,6 @@
 // Tests how registrations share the places of a tenant, with a real Postgres.
 import { randomBytes } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
@@ -22,14 +22,11 @@ describe('the last place of a tenant', () => {
   let pool: pg.Pool;
   beforeAll(async () => {
     database = await createTestDatabase(migrationsDirectory);
-    pool = new pg.Pool({ connectionString: database.url, max: 10 });
+    ({ pool } = database);
     // Opens all connections, so that the statements of a test run at the same time.
     await Promise.all(Array.from({ length: 10 }, () => pool.query('SELECT pg_sleep(0.1)')));
   });
-  afterAll(async () => {
-    await pool.end();
-    await database.drop();
-  });
+  afterAll(() => database.drop());
   beforeEach(() => pool.query('TRUNCATE client_registrations, client_events, registration_attempts'));
 
   const storeOf = (mostOfTenant: number) =>

@@ -41,13 +41,10 @@ let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = new pg.Pool({ connectionString: database.url, max: 5 });
+  ({ pool } = database);
   store = storeWith(first);
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 beforeEach(() =>
   pool.query(
     'TRUNCATE client_registrations, client_deletions, client_events, client_leftovers, quarantine, registration_attempts',

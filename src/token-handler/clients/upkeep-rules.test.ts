@@ -1,6 +1,6 @@
 // Tests how upkeep processes each row, and what it does if the work fails. The rows are in Postgres. The test records
 // the calls to the identity provider and the event service in memory, and decides which of them fail.
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
@@ -47,12 +47,9 @@ let accept: () => Promise<void>;
 
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = new pg.Pool({ connectionString: database.url, max: 4 });
+  ({ pool } = database);
 });
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
+afterAll(() => database.drop());
 beforeEach(async () => {
   now = new Date('2026-08-20T17:00:00Z').getTime();
   [log, metrics] = [captureLog(), createMetrics()];
