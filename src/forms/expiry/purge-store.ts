@@ -65,6 +65,9 @@ const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }
  */
 const outboxPeriod = 2 * day;
 
+/** Milliseconds for which a row of a table is kept, from the time in its column of `aging` on. */
+export const periodOf = (purge: Purge): number => (purge === 'outbox' ? outboxPeriod : aging[purge].period);
+
 const agedSql = (table: string, column: string) => `
 DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM ${table} WHERE ${column} <= $1 ORDER BY ${column} LIMIT $2 FOR UPDATE SKIP LOCKED))`;
@@ -116,14 +119,14 @@ export async function purgeBatch(db: pg.ClientBase, purge: Purge, options: Purge
   const { now, after, limit, dryRun } = options;
   await db.query(planSql);
   if (purge === 'outbox') {
-    const before = earlier(now, outboxPeriod);
+    const before = earlier(now, periodOf(purge));
     const sql = dryRun ? outboxDryRunSql : outboxSql;
     const [page] = (await db.query<OutboxPage>(sql, [after ?? '0', limit, before])).rows;
     const isLast = !page?.sequence || page.walked < limit || page.young === true;
     return { removed: page?.removed ?? 0, next: isLast ? undefined : (page.sequence ?? undefined) };
   }
-  const { column, period } = aging[purge];
-  const before = earlier(now, period);
+  const { column } = aging[purge];
+  const before = earlier(now, periodOf(purge));
   if (dryRun) {
     const [row] = (await db.query<{ count: number }>(agedDryRunSql(purge, column), [before])).rows;
     return { removed: row?.count ?? 0, next: undefined };
