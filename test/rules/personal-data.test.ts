@@ -1,5 +1,4 @@
-// Tests that docs/personal-data.md lists every table of the databases, and the periods after which the reconciler deletes
-// rows.
+// Tests that docs/personal-data.md lists every table of the databases, and when the reconciler deletes rows.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
