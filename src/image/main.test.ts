@@ -2,11 +2,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
+import { listenOnLoopback } from '../../test/support/loopback-server.ts';
 
 const entry = join(import.meta.dirname, 'main.ts');
 const withoutPino = `data:text/javascript,${encodeURIComponent(`
@@ -58,10 +59,9 @@ it.each(['config --check --process platform-server --time-limit PT1H', 'keycloak
     const folder = mkdtempSync(join(tmpdir(), 'formgate-command-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     // Accepts connections and never responds.
-    const silent = createServer((socket) => socket.on('error', () => undefined).resume()).listen(0, '127.0.0.1');
+    const silent = createServer((socket) => socket.on('error', () => undefined).resume());
     onTestFinished(() => void silent.close());
-    await once(silent, 'listening');
-    const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const address = `127.0.0.1:${await listenOnLoopback(silent)}`;
     const isSetup = command.startsWith('keycloak-setup');
     const more = isSetup ? ['--url', `http://${address}`, '--output', join(folder, 'secrets.yaml')] : [];
     const child = spawn(process.execPath, [entry, ...command.split(' '), ...more], {

@@ -8,6 +8,7 @@ import type pg from 'pg';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../test/support/access.ts';
+import { listenOnLoopback } from '../../test/support/loopback-server.ts';
 import { call, roleToken } from '../../test/support/platform.ts';
 import { type PlatformProcess, startPlatformProcess } from '../../test/support/platform-process.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
@@ -49,8 +50,7 @@ beforeEach(async () => {
     },
   });
   smtp.on('error', () => undefined);
-  smtp.listen(0, '127.0.0.1');
-  await once(smtp.server, 'listening');
+  await listenOnLoopback(smtp.server);
 });
 
 afterEach(async () => {

@@ -1,9 +1,9 @@
 // Tests with a real mail server that a tenant's mails do not delay those of other tenants, and that a mail that was not
 // sent in time is never sent.
-import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 import { expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../test/support/captured-log.ts';
+import { listenOnLoopback } from '../../test/support/loopback-server.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { createMailer, MailError, type MailTimes } from './mail.ts';
 
@@ -12,6 +12,8 @@ async function startServer() {
   const state = { isSlow: true, received: [] as string[] };
   const server = new SMTPServer({
     ...{ authOptional: true, hideSTARTTLS: true, disableReverseLookup: true },
+    // By default, the close would wait 30 s for the connections whose RCPT has no reply.
+    closeTimeout: 100,
     onRcptTo({ address }, _session, answer) {
       if (!state.isSlow || !address.startsWith('slow')) answer();
     },
@@ -23,9 +25,8 @@ async function startServer() {
       });
     },
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
-  return { state, url: `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}` };
+  return { state, url: `smtp://127.0.0.1:${await listenOnLoopback(server.server)}` };
 }
 
 function startMailer(url: string, times: MailTimes) {

@@ -1,6 +1,5 @@
 // Tests TLS between the platform server and a real mail server with a certificate that is not from a public authority.
 import { mkdtempSync, rmSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
@@ -8,6 +7,7 @@ import { SMTPServer } from 'smtp-server';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createCertificate, type TestCertificate } from '../../test/support/certificate.ts';
+import { listenOnLoopback } from '../../test/support/loopback-server.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { createMailer } from './mail.ts';
 
@@ -39,9 +39,8 @@ async function startMailServer(options: { secure?: boolean; hideSTARTTLS?: boole
   });
   // A client that does not trust the certificate aborts the handshake, and the server then emits an error.
   server.on('error', () => undefined);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
-  return { port: (server.server.address() as AddressInfo).port, certificate, accepted };
+  return { port: await listenOnLoopback(server.server), certificate, accepted };
 }
 
 function send(url: string) {

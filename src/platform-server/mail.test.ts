@@ -1,11 +1,11 @@
 // Tests with a real mail server that a mail can be sent after the first attempt has failed.
 import { execFile } from 'node:child_process';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { SMTPServer } from 'smtp-server';
 import { expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../test/support/captured-log.ts';
+import { listenOnLoopback } from '../../test/support/loopback-server.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { createMailer } from './mail.ts';
 
@@ -37,9 +37,8 @@ const script = `
 
 it('mail is sent again without a restart after nodemailer could not be loaded', async () => {
   const server = new SMTPServer({ authOptional: true, hideSTARTTLS: true, disableReverseLookup: true });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
-  const url = `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
+  const url = `smtp://127.0.0.1:${await listenOnLoopback(server.server)}`;
   const args = ['--input-type=module', '--eval', script, url];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   expect(stdout).toBe('the mail server did not accept the message (EMFILE)\nsent\n');

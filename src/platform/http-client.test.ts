@@ -1,4 +1,4 @@
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
@@ -14,6 +14,7 @@ import {
   sendJson,
   startFaultServer,
 } from '../../test/support/fault-server.ts';
+import { listenOnLoopback } from '../../test/support/loopback-server.ts';
 import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { runInScope } from '../service/operations/request-scope.ts';
 import { HttpAgent } from './http-agent.ts';
@@ -148,8 +149,7 @@ describe('a failing service', () => {
 
   it('that does not speak HTTP is PlatformError failed', async () => {
     const sockets = createTcpServer((socket) => socket.resume().end('SSH-2.0-OpenSSH_9.9\r\n'));
-    await new Promise<void>((resolve) => sockets.listen(0, '127.0.0.1', resolve));
-    const { port } = sockets.address() as { port: number };
+    const port = await listenOnLoopback(sockets);
     const wrong = createClient({ baseUrl: async () => `http://127.0.0.1:${port}` });
     await expect(get(wrong)).rejects.toMatchObject({ kind: 'failed' });
     sockets.close();
@@ -236,8 +236,7 @@ describe('a connection that leads to another server', () => {
       socket.on('error', () => undefined);
       socket.on('data', () => void socket.write(`HTTP/1.1 ${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`));
     });
-    await new Promise<void>((listening) => foreign.listen(0, '127.0.0.1', listening));
-    const { port } = foreign.address() as AddressInfo;
+    const port = await listenOnLoopback(foreign);
     const made = createClient({ baseUrl: async () => `http://127.0.0.1:${port}` });
     const read = () =>
       made.request({

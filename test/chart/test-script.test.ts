@@ -2,10 +2,10 @@
 // renders.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listenOnLoopback } from '../support/loopback-server.ts';
 import { chart, helms, pick, render, run } from './helm.ts';
 
 const [helm = ''] = helms();
@@ -20,8 +20,7 @@ const folder = mkdtempSync(join(tmpdir(), 'formgate-helm-test-'));
 let base = '';
 
 beforeAll(async () => {
-  await new Promise<void>((done) => stub.listen(0, '127.0.0.1', done));
-  base = `http://127.0.0.1:${(stub.address() as AddressInfo).port}`;
+  base = `http://127.0.0.1:${await listenOnLoopback(stub)}`;
 });
 afterAll(() => {
   stub.close();

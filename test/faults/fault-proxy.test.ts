@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { listenOnLoopback } from '../support/loopback-server.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 let server: Server;
@@ -30,7 +31,7 @@ async function startEcho(prefix: string): Promise<Server> {
       socket.write(prefix + bytes.toString());
     });
   });
-  await new Promise<void>((done) => echo.listen(0, '127.0.0.1', done));
+  await listenOnLoopback(echo);
   return echo;
 }
 

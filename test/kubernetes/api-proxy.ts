@@ -2,9 +2,9 @@
 // calls. It does not interpret calls.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { createHttpServer } from '../support/http-server.ts';
+import { closeServer, listenOnLoopback } from '../support/loopback-server.ts';
 
 export interface ApiCall {
   method: string;
@@ -55,19 +55,14 @@ export async function startApiProxy(target: { server: string; ca: string | undef
     await pass(target, incoming, body, response);
   }
 
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}`,
     connections: () => connections,
     calls,
     breakWith(fault) {
       faultOf = fault;
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
 }
 

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { closeServer, listenOnLoopback } from './loopback-server.ts';
 import type { Person } from './targets.ts';
 import { acceptWebSocket } from './upstream.ts';
 
@@ -77,9 +78,8 @@ export async function startSilentServer() {
     socket.once('close', () => sockets.delete(socket));
     if (isDropping) socket.destroy();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    port: (server.address() as { port: number }).port,
+    port: await listenOnLoopback(server),
     hold() {
       isDropping = false;
     },
@@ -87,7 +87,7 @@ export async function startSilentServer() {
       isDropping = true;
       for (const socket of sockets) socket.destroy();
     },
-    close: () => new Promise((resolve) => server.close(resolve)),
+    close: () => closeServer(server),
   };
 }
 

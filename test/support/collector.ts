@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { listenOnLowPort } from '../../dev/ports.ts';
 import { noticeOutput } from './captured-log.ts';
 import { createHttpServer } from './http-server.ts';
+import { closeServer } from './loopback-server.ts';
 
 export interface CollectedSpan {
   service: string;
@@ -64,10 +65,7 @@ export async function openCollector(): Promise<Collector> {
       }
       return collector.spans;
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: () => closeServer(server),
   };
   return collector;
 }

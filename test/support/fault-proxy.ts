@@ -5,6 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import { createHttpServer } from './http-server.ts';
+import { closeServer } from './loopback-server.ts';
 
 /**
  * How the proxy breaks a call:
@@ -130,12 +131,7 @@ export async function startFaultProxy(
       calls.length = 0;
       if (!server.listening) await listenAt(server, port);
     },
-    close: () =>
-      new Promise((resolve) => {
-        if (server.listening) server.close(() => resolve());
-        else resolve();
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
 }
 

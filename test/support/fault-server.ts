@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { text } from 'node:stream/consumers';
 import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import { createHttpServer } from './http-server.ts';
+import { closeServer } from './loopback-server.ts';
 
 export interface ReceivedRequest {
   method: string;
@@ -94,10 +95,6 @@ export async function startFaultServer(initial: Behaviour, port?: number): Promi
       behaviour = next;
       count = 0;
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
 }

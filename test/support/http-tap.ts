@@ -5,6 +5,7 @@ import { type IncomingHttpHeaders, type IncomingMessage, request, type ServerRes
 import { buffer } from 'node:stream/consumers';
 import { listenAt, listenOnLowPort } from '../../dev/ports.ts';
 import { createHttpServer } from './http-server.ts';
+import { closeServer } from './loopback-server.ts';
 
 export interface Exchange {
   method: string;
@@ -33,12 +34,7 @@ export async function startHttpTap(target: string): Promise<HttpTap> {
   const server = createHttpServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
-  const shut = () =>
-    new Promise<void>((resolve) => {
-      if (server.listening) server.close(() => resolve());
-      else resolve();
-      server.closeAllConnections();
-    });
+  const shut = () => closeServer(server);
   const port = await listenOnLowPort(server);
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,7 +1,6 @@
 // Publishes the keys of realms over real HTTP on loopback. A test can sign any token with these keys, and can withdraw
 // a key.
 import type { ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import {
   exportJWK,
   type GenerateKeyPairResult,
@@ -12,6 +11,7 @@ import {
   SignJWT,
 } from 'jose';
 import { createHttpServer } from './http-server.ts';
+import { closeServer, listenOnLoopback } from './loopback-server.ts';
 
 export interface RealmKey extends GenerateKeyPairResult {
   kid: string;
@@ -78,8 +78,7 @@ export async function startKeyServer(): Promise<KeyServer> {
     if (keys) sendJson(response, { keys });
     else response.writeHead(404).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/auth`;
+  const url = `http://127.0.0.1:${await listenOnLoopback(server)}/auth`;
   const keyServer: KeyServer = {
     url,
     asked,
@@ -103,11 +102,7 @@ export async function startKeyServer(): Promise<KeyServer> {
         resolve();
       };
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.closeAllConnections();
-        server.close(() => resolve());
-      }),
+    close: () => closeServer(server),
   };
   return keyServer;
 }

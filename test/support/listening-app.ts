@@ -1,9 +1,9 @@
 // Starts an app of src/service on its own port, and gives access to its log and metrics.
-import type { AddressInfo } from 'node:net';
 import { createHttpApp, type HttpAppOptions, type Route } from '../../src/service/http/http-app.ts';
 import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
 import { createHttpServer } from './http-server.ts';
+import { closeServer, listenOnLoopback } from './loopback-server.ts';
 
 export interface ListeningApp extends CapturedLog {
   url: string;
@@ -27,8 +27,7 @@ export async function startApp(routes: Route[], overrides: Partial<HttpAppOption
     ...overrides,
   });
   const server = createHttpServer(app);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return {
     ...captured,
     metrics,
@@ -40,9 +39,6 @@ export async function startApp(routes: Route[], overrides: Partial<HttpAppOption
         await new Promise((resolve) => setTimeout(resolve, 10));
       return lines();
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: () => closeServer(server),
   };
 }

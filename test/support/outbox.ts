@@ -9,6 +9,7 @@ import { formMigrations } from '../../src/forms/expiry/migrations.ts';
 import type { OutboxKind } from '../../src/forms/outbox/event-catalogue.ts';
 import type { OutboxFacts } from '../../src/forms/outbox/outbox.ts';
 import { createHttpServer } from './http-server.ts';
+import { closeServer } from './loopback-server.ts';
 import { createTestDatabase, cutDatabase, restoreDatabase } from './postgres.ts';
 
 const testTenant = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
@@ -122,11 +123,7 @@ export async function startSink(): Promise<Sink> {
   };
   let server = createHttpServer(handle);
   const port = await listenOnLowPort(server);
-  const shut = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
+  const shut = () => closeServer(server);
   return {
     url: `http://127.0.0.1:${port}`,
     received,

@@ -1,8 +1,6 @@
 // A certified OpenID provider that has none of the optional features: no end-session endpoint, no back-channel logout,
 // and no registration unless a test asks for it. Its issuer has a path unlike Keycloak's. It signs everyone in as
 // Alice, without a form.
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { exportJWK, generateKeyPair } from 'jose';
 import type { ClientMetadata } from 'oidc-provider';
@@ -11,6 +9,7 @@ import { loadOidcLibrary } from '../../dev/access/oidc-library.ts';
 import { createRealm } from '../../dev/access/realm.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { createHttpServer } from './http-server.ts';
+import { closeServer, listenOnLoopback } from './loopback-server.ts';
 import { createMemoryEntityStore } from './memory-entity-store.ts';
 
 export interface PlainProvider {
@@ -46,10 +45,8 @@ export async function startPlainProvider(options: PlainProviderOptions): Promise
     if (routes) routes(request, response, next);
     else next();
   });
-  const server = await new Promise<Server>((resolve) => {
-    const listening = createHttpServer(app).listen(0, '127.0.0.1', () => resolve(listening));
-  });
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
+  const server = createHttpServer(app);
+  const issuer = `http://127.0.0.1:${await listenOnLoopback(server)}${path}`;
 
   const provider: PlainProvider = {
     issuer,
@@ -101,11 +98,7 @@ export async function startPlainProvider(options: PlainProviderOptions): Promise
       });
       routes.use(oidc.callback());
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
   await provider.setClients([]);
   return provider;

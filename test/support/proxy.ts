@@ -8,7 +8,6 @@ import {
   type ServerResponse,
   request as send,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createPlainListener } from '../../src/service/http/plain-listener.ts';
 import { readRestOfBodies } from '../../src/service/http/slow-bodies.ts';
 import { serveUpgrades, upgradeOf } from '../../src/service/http/upgrades.ts';
@@ -22,6 +21,7 @@ import { createStreams } from '../../src/token-handler/targets/streams.ts';
 import { createTargetMetrics } from '../../src/token-handler/targets/target-metrics.ts';
 import { createTransferRate } from '../../src/token-handler/targets/transfer-rate.ts';
 import { captureLog } from './captured-log.ts';
+import { listenOnLoopback } from './loopback-server.ts';
 import { startUpstream } from './upstream.ts';
 
 export interface ProxyOfTest {
@@ -101,9 +101,7 @@ export async function startProxy({ firstByte = 5_000, least = 0, perSession = 9,
   readRestOfBodies(server);
   server.setTimeout(idle);
   serveUpgrades(server, listener);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
 
   return {
     ...{ upstream, port, lines, held: () => connections.count().held },

@@ -1,7 +1,8 @@
 // An upstream that responds with exactly the bytes that a test sets, even if HTTP forbids them. It parses requests just
 // enough to count them.
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { closeServer, listenOnLoopback } from './loopback-server.ts';
 
 export interface RawUpstream {
   url: string;
@@ -46,9 +47,8 @@ export async function startRawUpstream(): Promise<RawUpstream> {
     }
     if (close) socket.end();
   }
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const upstream: RawUpstream = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}`,
     heads: [],
     answer: { pieces: [plain] },
     isCut: false,
@@ -59,7 +59,7 @@ export async function startRawUpstream(): Promise<RawUpstream> {
     },
     async close() {
       for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
+      await closeServer(server);
     },
   };
   return upstream;

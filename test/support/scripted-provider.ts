@@ -1,10 +1,10 @@
 // An identity provider on loopback whose responses a test scripts, for faults and refusals that no real provider
 // causes. Without a script, it responds only to discovery.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createTenantIssuers } from '../../src/service/auth/tenant-issuers.ts';
 import type { Metrics } from '../../src/service/operations/metrics.ts';
 import { createProviderAddresses, type ProviderAddresses } from '../../src/token-handler/provider-addresses.ts';
+import { closeServer, listenOnLoopback } from './loopback-server.ts';
 
 export interface ProviderCall {
   /** Method and path of the call, such as `POST /auth/realms/demo/token`. */
@@ -41,7 +41,7 @@ export interface ScriptedProvider {
   lines(): string[];
   /** Forgets calls, operations, metadata and script. */
   reset(): void;
-  close(): void;
+  close(): Promise<void>;
 }
 
 export async function startScriptedProvider(): Promise<ScriptedProvider> {
@@ -52,8 +52,7 @@ export async function startScriptedProvider(): Promise<ScriptedProvider> {
     provider.calls.push(call);
     reply(response, replyTo(call.line));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/auth`;
+  const url = `http://127.0.0.1:${await listenOnLoopback(server)}/auth`;
 
   function replyTo(line: string): ProviderReply {
     const scripted = provider.script[line];
@@ -80,10 +79,7 @@ export async function startScriptedProvider(): Promise<ScriptedProvider> {
     },
     lines: () => provider.calls.map(({ line }) => line),
     reset: () => void Object.assign(provider, { calls: [], metadata: {}, script: {}, operations: [] }),
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
+    close: () => closeServer(server),
   };
   return provider;
 }

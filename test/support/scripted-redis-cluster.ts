@@ -1,7 +1,8 @@
 // Two Redis nodes that a test scripts, for a fault that a real Cluster cannot cause on demand: the primary is cut off
 // from the other node, but not from its clients. The nodes store only texts, and support only the commands that a
 // connection of Formgate uses.
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import { closeServer, listenOnLoopback } from './loopback-server.ts';
 
 export interface ScriptedNode {
   host: string;
@@ -49,8 +50,7 @@ export async function startScriptedCluster({ deniesInfo = false } = {}): Promise
       });
     });
     servers.push(server);
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return { host: '127.0.0.1', port: (server.address() as AddressInfo).port, values };
+    return { host: '127.0.0.1', port: await listenOnLoopback(server), values };
   }
 
   function reply(
@@ -82,7 +82,7 @@ export async function startScriptedCluster({ deniesInfo = false } = {}): Promise
     },
     async close() {
       for (const socket of sockets) socket.destroy();
-      await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+      await Promise.all(servers.map((server) => closeServer(server)));
     },
   };
 }

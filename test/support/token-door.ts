@@ -1,11 +1,12 @@
 // A proxy in front of a real identity provider. It treats token refreshes as the test chooses, and forwards all other
 // requests. It records the refresh tokens that clients present.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ForwardedAnswer, forward } from './fault-proxy.ts';
 import { createHttpServer } from './http-server.ts';
+import { closeServer, listenOnLoopback } from './loopback-server.ts';
 
 /**
  * How the proxy treats a refresh:
@@ -76,8 +77,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const server = createHttpServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     if (used.has(incoming.socket)) reusing.push(incoming.url ?? '');
@@ -131,11 +131,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     afterCodes(happens) {
       afterCode = happens;
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
 }
 

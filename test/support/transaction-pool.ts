@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { createServer, Socket } from 'node:net';
 import pg from 'pg';
+import { listenOnLoopback } from './loopback-server.ts';
 
 export interface TransactionPool {
   /** `127.0.0.1:<port>`, to replace the host of a connection string. */
@@ -48,9 +49,7 @@ export async function startTransactionPool(upstream: string, size = 4): Promise<
       pool.admit(socket);
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
+  const port = await listenOnLoopback(server);
   return {
     host: `127.0.0.1:${port}`,
     statements: seen.statements,

@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import type { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
@@ -24,9 +25,8 @@ async function failureOf(respond: RequestListener, timeoutMs = 300): Promise<unk
 }
 
 async function listen(respond: RequestListener): Promise<number> {
-  server = createServer(respond).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  return (server.address() as AddressInfo).port;
+  server = createServer(respond);
+  return listenOnLoopback(server);
 }
 
 const contextOf = (address: string) => ({ locals: { forwarded: { address }, scope: {} } }) as unknown as HttpResponse;
@@ -111,8 +111,7 @@ it('a call has had no effect if no connection was made', async () => {
   await failureOf(() => undefined);
   const { port } = server.address() as AddressInfo;
   await api.close();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await closeServer(server);
   expect(await callAt(port)).toMatchObject({ slug: 'dependency-failed' });
   expect(await callAt(port)).not.toBeInstanceOf(CallOutcomeUnknown);
 });

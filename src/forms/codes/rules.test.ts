@@ -1,11 +1,11 @@
 // Tests the rules of codes that hold with any implementation of the notification service. Also tests the lifetime of
 // codes and the choice of the channel.
 import { request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { createHttpServer } from '../../../test/support/http-server.ts';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { isReferenceRun } from '../../../test/support/platform-behaviour.ts';
 
 const minute = 60_000;
@@ -32,8 +32,7 @@ beforeAll(async () => {
         });
         incoming.pipe(passed);
       });
-      await new Promise<void>((resolve) => notifications.listen(0, '127.0.0.1', resolve));
-      const { port } = notifications.address() as AddressInfo;
+      const port = await listenOnLoopback(notifications);
       return {
         DIR_PLATFORM_NOTIFICATION_SERVICE_V1: `http://127.0.0.1:${port}/subscription/v1`,
         // The notification service of the public platform has no API that lists its channels.

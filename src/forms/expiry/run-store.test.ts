@@ -1,5 +1,4 @@
 // Tests what the records of the reconciler's runs contain, and how forms are counted for them.
-
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';

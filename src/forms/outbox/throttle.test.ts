@@ -1,8 +1,7 @@
 // Tests the limit on the rate of deliveries, with a clock that the tests advance.
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { createThrottle, watchTraffic } from './throttle.ts';
 
 function world() {
@@ -66,12 +65,11 @@ it('while requests come in, deliveries get the lower rate and a burst of four', 
 it('a process serves while more requests come in within a second than probes make', async () => {
   let time = 0;
   const traffic = watchTraffic(() => time);
-  const server = createServer((_request, response) => response.end()).listen(0, '127.0.0.1');
+  const server = createServer((_request, response) => response.end());
   try {
-    await once(server, 'listening');
+    const url = `http://127.0.0.1:${await listenOnLoopback(server)}`;
     const request = async (times: number) => {
-      for (let made = 0; made < times; made += 1)
-        await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+      for (let made = 0; made < times; made += 1) await fetch(url);
     };
     await request(4);
     expect(traffic.isServing()).toBe(false);
@@ -90,7 +88,6 @@ it('a process serves while more requests come in within a second than probes mak
     expect(traffic.isServing()).toBe(false);
   } finally {
     traffic.close();
-    server.closeAllConnections();
-    server.close();
+    await closeServer(server);
   }
 });

@@ -1,13 +1,13 @@
 // Tests the command `config` with real dependencies: Postgres, Redis, an identity provider and the platform server.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testServiceSecret } from '../../../test/support/access.ts';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { reconcilerEnv } from '../../../test/support/reconciler.ts';
@@ -278,12 +278,11 @@ it('a dependency that refuses connections, and then only hangs, is reported with
     socket.on('error', () => {});
     sockets.add(socket);
     if (!hangs) socket.destroy();
-  }).listen(0, '127.0.0.1');
-  await once(directory, 'listening');
+  });
+  const port = await listenOnLoopback(directory);
   setTimeout(() => {
     hangs = true;
   }, 1_500);
-  const { port } = directory.address() as AddressInfo;
   const skipped = ['postgres', 'redis', 'identity-provider'] as const;
   const { findings } = await check(
     'token-handler',

@@ -1,12 +1,12 @@
 // Tests the check of the mail server with a real SMTP server that requires a login.
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { createCertificate } from '../../../test/support/certificate.ts';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { checkMail } from './mail-check.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'formgate-mail-check-'));
@@ -40,9 +40,7 @@ afterAll(async () => {
 });
 
 async function listen(listener: Server): Promise<string> {
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  return `127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  return `127.0.0.1:${await listenOnLoopback(listener)}`;
 }
 
 async function problems(url: string, timeLimit = 5_000): Promise<string[]> {

@@ -1,11 +1,11 @@
 // Tests notices and events that fail because of their content. Such an item must be quarantined after a limited number
 // of failures, and must not delay others. The SMTP server refuses one address.
-import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { untriedBy } from '../../service/quarantine/quarantine-store.ts';
 import { createDeliveryStore } from './deliveries-store.ts';
@@ -36,9 +36,7 @@ beforeAll(async () => {
   });
   server.on('error', () => undefined);
   server.server.on('connection', (socket: Socket) => sockets.add(socket));
-  server.listen(0, '127.0.0.1');
-  await once(server.server, 'listening');
-  const { port } = server.server.address() as { port: number };
+  const port = await listenOnLoopback(server.server);
   platform = await startTestPlatform({ env: { SMTP_URL: `smtp://127.0.0.1:${port}` }, log: log.log });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
   tenant = platform.tenant.id.split('/').at(-1) ?? '';

@@ -3,13 +3,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createCertificate, type TestCertificate } from '../../../test/support/certificate.ts';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { WrongSetting } from '../operations/startup-check.ts';
 import { checkIdentityProvider, checkIssuer } from './identity-provider.ts';
@@ -25,10 +25,6 @@ let secureUrl: string;
 let asked: string[];
 let respond: RequestListener;
 
-async function listen(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
-}
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'formgate-provider-'));
   certificate = createCertificate(folder);
@@ -38,14 +34,11 @@ beforeAll(async () => {
   };
   plain = createServer(listener);
   secure = createTlsServer({ key: certificate.key, cert: certificate.certificate }, listener) as unknown as Server;
-  url = `http://127.0.0.1:${await listen(plain)}/auth`;
-  secureUrl = `https://127.0.0.1:${await listen(secure)}/auth`;
+  url = `http://127.0.0.1:${await listenOnLoopback(plain)}/auth`;
+  secureUrl = `https://127.0.0.1:${await listenOnLoopback(secure)}/auth`;
 });
-afterAll(() => {
-  for (const server of [plain, secure]) {
-    server.closeAllConnections();
-    server.close();
-  }
+afterAll(async () => {
+  await Promise.all([plain, secure].map(closeServer));
   rmSync(folder, { recursive: true });
 });
 beforeEach(() => {

@@ -1,8 +1,8 @@
 // Tests which responses of an identity provider are usable key sets, and which of their keys verify signatures.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK, errors as jose } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { downloadKeySet } from './key-set.ts';
 
 const algorithms = ['RS256', 'ES256', 'ES384', 'ES512', 'EdDSA'];
@@ -17,14 +17,10 @@ beforeAll(async () => {
     asked.push(request);
     respond(response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
+  url = `http://127.0.0.1:${await listenOnLoopback(server)}/keys`;
   ec = await publicKey('ES256');
 });
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
+afterAll(() => closeServer(server));
 beforeEach(() => {
   asked = [];
 });

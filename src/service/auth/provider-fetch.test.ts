@@ -1,18 +1,16 @@
 // Tests how connections to identity providers look up hosts. Only the system's name resolution is scripted.
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect, it, onTestFinished } from 'vitest';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { type Answer, createSystemLookups } from '../../../test/support/system-lookups.ts';
 import { HostLookups } from '../http/host-lookups.ts';
 import { createProviderAgent, fetchFromProvider } from './provider-fetch.ts';
 
 async function startProvider(respond: RequestListener = (_request, response) => response.end('keys')): Promise<number> {
-  const server = createServer(respond).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const server = createServer(respond);
   onTestFinished(() => void server.close());
-  return (server.address() as AddressInfo).port;
+  return listenOnLoopback(server);
 }
 
 it('an identity provider whose name servers do not respond does not delay the others', async () => {

@@ -1,11 +1,11 @@
 // Tests TENANT_ISSUERS, and bearer tokens of issuers that the operator has mapped to tenants.
 import type { Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import pino from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { createHttpServer } from '../../../test/support/http-server.ts';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { ConfigError, parseConfig } from '../operations/config.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { accessFields, processRules } from '../operations/process-fields.ts';
@@ -136,13 +136,9 @@ describe('the URL of the keys', () => {
       asked.push(request.url ?? '');
       respond(response);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}/town`;
+    issuer = `http://127.0.0.1:${await listenOnLoopback(server)}/town`;
   });
-  afterAll(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  afterAll(() => closeServer(server));
   beforeEach(() => {
     asked = [];
     respond = (response) => void response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/keys` }));
@@ -250,10 +246,9 @@ describe('a bearer token of a mapped issuer', () => {
       const body = request.url === '/town/keys' ? jwks : document;
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}/town`;
+    issuer = `http://127.0.0.1:${await listenOnLoopback(server)}/town`;
   });
-  afterAll(() => new Promise((resolve) => server.close(resolve)));
+  afterAll(() => closeServer(server));
   beforeEach(() => {
     status = 200;
     document = { issuer, jwks_uri: `${issuer}/keys` };

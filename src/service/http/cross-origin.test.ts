@@ -1,8 +1,8 @@
 // Tests, over HTTP, which origins may call the routes that take a bearer token.
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { allowOrigins } from './cross-origin.ts';
 
 const servers: Server[] = [];
@@ -16,8 +16,7 @@ async function allowing(...origins: string[]) {
   app.use((_request, response) => void response.status(200).end('from the route'));
   const server = createServer(app);
   servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return async (headers: Record<string, string>, method = 'GET') => {
     const response = await fetch(`http://127.0.0.1:${port}/`, { method, headers, signal: AbortSignal.timeout(5_000) });
     const ofCors = [...response.headers].filter(([name]) => name.startsWith('access-control-') || name === 'vary');

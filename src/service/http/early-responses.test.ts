@@ -1,9 +1,10 @@
 // Tests over real connections that a response reaches a client that is still sending its request.
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { ignoreAfterClose, readRestOfBodies } from './slow-bodies.ts';
 import { serveUpgrades } from './upgrades.ts';
 
@@ -18,8 +19,7 @@ let served: string[];
 let failures: string[];
 afterEach(async () => {
   client.destroy();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await closeServer(server);
 });
 
 const size = 100_000;
@@ -38,8 +38,7 @@ async function start(responseHeaders: Record<string, string>, framing = `Content
   readRestOfBodies(server, longest);
   serveUpgrades(server, ignoreAfterClose(app));
   const accepted = once(server, 'connection');
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  client = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true });
+  client = connect({ port: await listenOnLoopback(server), host: '127.0.0.1', allowHalfOpen: true });
   client.on('error', ({ message }) => failures.push(message));
   client.on('data', (data) => {
     received += data;

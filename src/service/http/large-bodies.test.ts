@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { z } from 'zod';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import { smallBody } from './body-bytes.ts';
 import { anonymous, createHttpApp, route } from './http-app.ts';
@@ -46,12 +47,11 @@ beforeEach(async () => {
   const routes = [hold, { ...hold, path: '/short', bodyLimit: smallBody }];
   const { log } = captureLog();
   server = createServer(createHttpApp({ log, metrics, routes, trustedProxies: 1, corsOrigins: [], bodyLimit }));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await listenOnLoopback(server);
 });
 afterEach(async () => {
   for (const one of open.splice(0)) one.destroy();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await closeServer(server);
 });
 
 interface Sent {

@@ -1,8 +1,8 @@
 // Tests requests that a listener serves without Express.
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { createOpenApi } from '../openapi/openapi.ts';
 import { createMetrics, type Metrics } from '../operations/metrics.ts';
@@ -14,10 +14,7 @@ import { writeHead } from './request-context.ts';
 let server: Server;
 let log: CapturedLog;
 let metrics: Metrics;
-afterEach(() => {
-  server.closeAllConnections();
-  return new Promise((resolve) => server.close(resolve));
-});
+afterEach(() => closeServer(server));
 
 /** Starts a listener with the route `/things/:thingId/*path`; returns its port. */
 async function start(serve: PlainHandler['serve'], trustedProxies = 0): Promise<number> {
@@ -25,8 +22,7 @@ async function start(serve: PlainHandler['serve'], trustedProxies = 0): Promise<
   metrics = createMetrics();
   const recorders = { log: log.log, metrics, trustedProxies };
   server = createServer(createPlainListener(recorders, { routeOf: () => '/things/:thingId/*path', serve }));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
+  return listenOnLoopback(server);
 }
 
 const send = (port: number, line: string, ...lines: string[]) =>

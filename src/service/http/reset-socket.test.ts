@@ -5,10 +5,11 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterEach, expect, it } from 'vitest';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { resetSocket } from './reset-socket.ts';
 
 let server: Server;
-afterEach(() => new Promise((closed) => server.close(closed)));
+afterEach(() => closeServer(server));
 
 /**
  * The server sends `data`, ends its side of the connection and calls `then` with its socket. Returns the state of the
@@ -24,8 +25,7 @@ async function end(data: string, then: (socket: Socket) => void): Promise<'close
     socket.resume().end(data);
     then(socket);
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const { port } = server.address() as { port: number };
+  const port = await listenOnLoopback(server);
   const client = connect(port, '127.0.0.1');
   client.on('error', () => undefined);
   await new Promise((closed) => client.resume().on('close', closed));

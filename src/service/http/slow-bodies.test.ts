@@ -1,9 +1,10 @@
 // Tests request bodies that never end, over real connections.
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { limitBodies, readRestOfBodies } from './slow-bodies.ts';
 
 let server: Server;
@@ -13,8 +14,7 @@ let head: string;
 afterEach(async () => {
   clearInterval(dribbling);
   socket.destroy();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await closeServer(server);
 });
 
 /** Milliseconds for a body. */
@@ -28,8 +28,7 @@ async function dribble(path: string, app: RequestListener): Promise<Socket> {
   server.requestTimeout = 0;
   limitBodies(server, ({ url = '' }) => url.startsWith('/relayed'), arrival);
   readRestOfBodies(server, rest);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  socket = connect(await listenOnLoopback(server), '127.0.0.1');
   socket.on('error', () => undefined);
   socket.resume();
   head = `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n`;
@@ -60,8 +59,7 @@ describe('a connection whose request has a body that never ends', () => {
       // Sending 100 bytes takes at least 2 s. A busy machine delays both the bytes and the end of the connection, so
       // the limit of 100 bytes stays valid.
       expect(socket.bytesWritten - head.length).toBeLessThan(100);
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await closeServer(server);
     }
   });
 

@@ -1,7 +1,8 @@
 // Tests how many requests of a connection may wait for the response to an earlier one.
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { ignoreAfterClose } from '../http/slow-bodies.ts';
 import { limitPipelining } from './pipelined-requests.ts';
 
@@ -13,15 +14,14 @@ beforeEach(async () => {
   [responses, received] = [[], ''];
   server = createServer(ignoreAfterClose((_request, response) => void responses.push(response)));
   limitPipelining(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
+  socket = connect(await listenOnLoopback(server), '127.0.0.1').on('error', () => undefined);
   socket.on('data', (chunk) => {
     received += chunk;
   });
 });
 afterEach(async () => {
   socket.destroy();
-  await new Promise((resolve) => server.close(resolve));
+  await closeServer(server);
 });
 
 const send = (count: number) => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(count));

@@ -2,12 +2,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openCollector } from '../../../test/support/collector.ts';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 
 describe('a process', () => {
   const folder = mkdtempSync(join(tmpdir(), 'formgate-main-'));
@@ -133,9 +134,8 @@ describe('a process', () => {
   });
 
   it('states in one line without a stack that its port is in use', async () => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as AddressInfo;
+    const taken = createServer();
+    const port = await listenOnLoopback(taken);
     const { code, output } = await service('taken', { ...env, PORT: String(port) }).exited;
     taken.close();
     expect(code).toBe(1);

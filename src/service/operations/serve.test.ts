@@ -7,6 +7,7 @@ import { setTimeout as delay, setImmediate as endOfPoll } from 'node:timers/prom
 import { afterEach, describe, expect, it } from 'vitest';
 import { findFreePort } from '../../../dev/ports.ts';
 import { captureLog } from '../../../test/support/captured-log.ts';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { anonymous, createHttpApp, route } from '../http/http-app.ts';
 import { createMetrics } from './metrics.ts';
 import { type RunningService, type ServeOptions, serve } from './serve.ts';
@@ -227,9 +228,8 @@ describe('the metrics port', () => {
   });
 
   it('that is in use prevents the start, and the main port is released', async () => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const metricsPort = (taken.address() as { port: number }).port;
+    const taken = createServer();
+    const metricsPort = await listenOnLoopback(taken);
     const port = await findFreePort();
     await expect(start({ port, metricsPort })).rejects.toThrow('EADDRINUSE');
     await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();

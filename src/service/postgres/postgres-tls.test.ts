@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
+import { createServer as createTcpServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
@@ -13,6 +13,7 @@ import { placePostgres, startPostgres } from '../../../dev/postgres/postgres.ts'
 import { findUnprivilegedUser } from '../../../dev/postgres/unprivileged-user.ts';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createCertificate, type TestCertificate } from '../../../test/support/certificate.ts';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { explainDatabaseFailure } from './database-failure.ts';
 import { createPool, databaseProblem } from './postgres.ts';
@@ -40,9 +41,8 @@ afterAll(async () => {
 });
 
 async function listen(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
-  return (server.address() as AddressInfo).port;
+  onTestFinished(() => closeServer(server));
+  return listenOnLoopback(server);
 }
 
 function connectTo(url: string) {

@@ -7,6 +7,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { startApp } from '../../../test/support/listening-app.ts';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { createTestDatabase, cutDatabase, restoreDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { startTcpGate, type TcpGate } from '../../../test/support/tcp-gate.ts';
 import { anonymous, route } from '../http/http-app.ts';
@@ -195,13 +196,8 @@ describe.concurrent('a database error gives the client', () => {
   });
 
   it('503 if the server accepts connections and never responds', async () => {
-    const silent = createServer((socket) => void socket.resume()).listen(0, '127.0.0.1');
-    await new Promise((resolve) => silent.once('listening', resolve));
-    const waiting = createPool({
-      url: `postgres://a@127.0.0.1:${(silent.address() as { port: number }).port}/a`,
-      log,
-      metrics,
-    });
+    const silent = createServer((socket) => void socket.resume());
+    const waiting = createPool({ url: `postgres://a@127.0.0.1:${await listenOnLoopback(silent)}/a`, log, metrics });
     onTestFinished(() => waiting.end());
     expect((await problemOf(waiting.query('SELECT 1')))?.status).toBe(503);
     silent.close();

@@ -2,7 +2,7 @@
 // and with ACLs.
 
 import { mkdtemp, rm } from 'node:fs/promises';
-import { type AddressInfo, connect as connectTo, createServer } from 'node:net';
+import { connect as connectTo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,6 +11,7 @@ import { z } from 'zod';
 import { findFreePort } from '../../../dev/ports.ts';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { createCertificate } from '../../../test/support/certificate.ts';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../../test/support/redis.ts';
 import { startTestCluster } from '../../../test/support/redis-cluster.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
@@ -80,9 +81,8 @@ async function delayed({ port }: TestRedis, milliseconds: number): Promise<Redis
     for (const socket of [incoming, outgoing]) socket.on('error', () => undefined);
     incoming.once('close', () => outgoing.destroy());
   });
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void proxy.close());
-  return { topology: { kind: 'server', url: `redis://127.0.0.1:${(proxy.address() as AddressInfo).port}` } };
+  return { topology: { kind: 'server', url: `redis://127.0.0.1:${await listenOnLoopback(proxy)}` } };
 }
 
 describe('one server', () => {

@@ -1,5 +1,4 @@
 // Tests the spans of requests, calls and statements. A test collector decodes the spans that it receives.
-import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -7,6 +6,7 @@ import { z } from 'zod';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type Collector, openCollector } from '../../../test/support/collector.ts';
 import { startApp } from '../../../test/support/listening-app.ts';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { startStopwatch } from '../../../test/support/stopwatch.ts';
 import { HttpAgent } from '../../platform/http-agent.ts';
@@ -285,14 +285,12 @@ describe('a collector that fails', () => {
 
   it('does not keep the process from ending if it never responds', async () => {
     const sockets: Socket[] = [];
-    const silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
+    const silent = createServer((socket) => void sockets.push(socket));
     onTestFinished(() => {
       silent.close();
       for (const socket of sockets) socket.destroy();
     });
-    const { port } = silent.address() as { port: number };
-    const running = await begin({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` });
+    const running = await begin({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await listenOnLoopback(silent)}` });
     await exporting(3_000);
     const stopwatch = startStopwatch();
     await running.close();

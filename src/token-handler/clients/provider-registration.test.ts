@@ -29,7 +29,7 @@ beforeAll(async () => {
   provider = await startScriptedProvider();
 });
 afterAll(async () => {
-  provider.close();
+  await provider.close();
   await agent.destroy();
 });
 beforeEach(() => {

@@ -1,13 +1,12 @@
 // Tests the addresses to which browsers are sent. Also tests which metadata, keys and credentials the calls to the
 // identity provider use. openid-client is real. A server on the loopback interface replaces the token endpoint, and the
 // test supplies the discovery documents.
-import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { generateKeyPair, type JWTVerifyGetKey, SignJWT } from 'jose';
 import * as oidc from 'openid-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { createTenantIssuers } from '../../service/auth/tenant-issuers.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createProviderAddresses } from '../provider-addresses.ts';
@@ -43,14 +42,9 @@ beforeAll(async () => {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ access_token: 'a', token_type: 'bearer', refresh_token: 'next', id_token: idToken }));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  inner = `http://127.0.0.1:${(server.address() as AddressInfo).port}/auth`;
+  inner = `http://127.0.0.1:${await listenOnLoopback(server)}/auth`;
 });
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
+afterAll(() => closeServer(server));
 beforeEach(() => {
   received = {};
   idTokenClaims = { nonce: 'the nonce' };

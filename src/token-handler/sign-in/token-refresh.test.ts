@@ -2,10 +2,10 @@
 // openid-client and undici are real; a server on the loopback interface replaces the token endpoint.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import * as oidc from 'openid-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { createProviderAddresses } from '../provider-addresses.ts';
 import type { OriginalTokens, RefreshOutcome } from '../sessions/session.ts';
@@ -33,14 +33,9 @@ beforeAll(async () => {
   server.on('connection', () => {
     connections += 1;
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/auth`;
+  base = `http://127.0.0.1:${await listenOnLoopback(server)}/auth`;
 });
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
+afterAll(() => closeServer(server));
 beforeEach(() => {
   [received, counted] = [[], []];
 });
@@ -150,9 +145,8 @@ describe('the refresh token may be sent again', () => {
   ];
 
   it('if the provider could not be reached', async () => {
-    const closed = createServer().listen(0, '127.0.0.1');
-    await once(closed, 'listening');
-    const { port } = closed.address() as AddressInfo;
+    const closed = createServer();
+    const port = await listenOnLoopback(closed);
     closed.close();
     await once(closed, 'close');
     expect(await refresh({ url: `http://127.0.0.1:${port}/auth` })).toEqual({ kind: 'unused' });

@@ -1,8 +1,9 @@
 // Tests how long a proxied request holds its connection, with real pools and an upstream that never responds.
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { ConnectionLease } from './connection-lease.ts';
 import { type Connections, createConnections } from './connections.ts';
@@ -14,9 +15,8 @@ let origin: string;
 let connections: Connections;
 const sockets: Socket[] = [];
 beforeAll(async () => {
-  server = createServer((socket) => sockets.push(socket.on('error', () => undefined).resume())).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server = createServer((socket) => sockets.push(socket.on('error', () => undefined).resume()));
+  origin = `http://127.0.0.1:${await listenOnLoopback(server)}`;
 });
 afterAll(() => void server.close());
 beforeEach(() => {

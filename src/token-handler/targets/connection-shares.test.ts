@@ -1,8 +1,9 @@
 // Tests how people and tenants share the connections to upstreams, and when connections are closed. Uses a fake clock.
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import type { Problem } from '../../service/http/problem.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
 import { createConnections, type Lease } from './connections.ts';
@@ -270,10 +271,9 @@ describe('an upstream', () => {
   it('cannot keep an idle connection open for longer than about 10 s', { timeout: 30_000 }, async () => {
     vi.useRealTimers();
     const { take } = start();
-    const server = createServer().listen(0, '127.0.0.1');
+    const server = createServer();
     onTestFinished(() => void server.close());
-    await once(server, 'listening');
-    const lease = await take('ada', 'town', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const lease = await take('ada', 'town', `http://127.0.0.1:${await listenOnLoopback(server)}`);
     lease.dispatcher.dispatch({ path: '/', method: 'GET' }, unconcerned);
     const [socket] = await once(server, 'connection');
     const closed = once(socket.on('error', nothing).resume(), 'close');
@@ -287,10 +287,9 @@ describe('an upstream', () => {
     // Uses the real clock, because undici would otherwise keep a timer of the fake clock for later connections.
     vi.useRealTimers();
     const { connections, take } = start();
-    const server = createServer().listen(0, '127.0.0.1');
+    const server = createServer();
     onTestFinished(() => void server.close());
-    await once(server, 'listening');
-    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const url = `https://127.0.0.1:${await listenOnLoopback(server)}`;
     for (const lease of [await take('ada', 'town', url), connections.own(url, 'town')]) {
       lease.dispatcher.dispatch({ path: '/', method: 'GET' }, unconcerned);
       const [socket] = await once(server, 'connection');

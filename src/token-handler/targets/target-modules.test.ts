@@ -2,11 +2,11 @@
 // upstream. Sessions are in memory; tenants, clients and the directory are scripted.
 import { once } from 'node:events';
 import { request as send } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
 import { createHttpServer } from '../../../test/support/http-server.ts';
+import { closeServer, listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { createMemorySessions, type MemorySessions, type Visitor } from '../../../test/support/memory-sessions.ts';
 import { startUpstream, type Upstream } from '../../../test/support/upstream.ts';
 import { systemClock } from '../../service/clock.ts';
@@ -59,14 +59,12 @@ async function serve(changes: Record<string, unknown> = {}) {
     { log: captureLog().log, metrics, trustedProxies: 0 },
     { routeOf: targetPatternOf, serve: targets.handler },
   );
-  const server = createHttpServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const server = createHttpServer(listener);
+  const port = await listenOnLoopback(server);
   onTestFinished(async () => {
     await targets.close();
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
+    await closeServer(server);
   });
-  const { port } = server.address() as AddressInfo;
   return async (headers: Record<string, string> = {}, { method = 'GET', body = '', as = ana } = {}) => {
     const cookie = as.request().headers.cookie ?? '';
     const path = '/token-handler/v1/targets/api/forms?a=b';

@@ -2,9 +2,10 @@
 // connections are in memory, and the clock is a fake.
 import { once } from 'node:events';
 import { createServer, IncomingMessage, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { serveUpgrades } from '../../service/http/upgrades.ts';
 import { cut, endSoon, ignore, keepOpen } from './client-socket.ts';
@@ -222,8 +223,7 @@ describe('a client that ends its connection during the handshake', () => {
       noticeLeaving(request);
       accepted.resolve(request.socket);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const client = connect((server.address() as AddressInfo).port, '127.0.0.1').resume();
+    const client = connect(await listenOnLoopback(server), '127.0.0.1').resume();
     client.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
     const socket = await accepted.promise;
     client.end();
@@ -287,8 +287,7 @@ describe('the connection of a client', () => {
       act(response as HttpResponse);
     });
     onTestFinished(() => void server.close());
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const socket = connect(await listenOnLoopback(server), '127.0.0.1');
     socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
     return new Promise((resolve) => {
       socket.resume().once('error', ({ code }: NodeJS.ErrnoException) => resolve(String(code)));
@@ -323,8 +322,7 @@ describe('the connection of a client', () => {
   async function begun() {
     const server = createServer();
     onTestFinished(() => void server.close());
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const client = connect(await listenOnLoopback(server), '127.0.0.1');
     client.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
     const [, response]: HttpResponse[] = await once(server, 'request');
     response?.write('some');

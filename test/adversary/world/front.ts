@@ -1,7 +1,8 @@
 // The front of one service: distributes TCP connections over its ready replicas, as a Kubernetes Service does. If no
 // replica is ready, it closes the connection.
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { resetSocket } from '../../../src/service/http/reset-socket.ts';
+import { listenOnLoopback } from '../../support/loopback-server.ts';
 
 export interface Backend {
   port: number;
@@ -38,9 +39,9 @@ export async function startFront(backends: Backend[]): Promise<Front> {
     const first = turn % Math.max(candidates.length, 1);
     forward(incoming, [...candidates.slice(first), ...candidates.slice(0, first)]);
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const port = await listenOnLoopback(server);
   for (const backend of backends) void probe(backend);
-  return { port: (server.address() as AddressInfo).port };
+  return { port };
 }
 
 /** Connects to the first backend, or to the next one if the connection is refused. */

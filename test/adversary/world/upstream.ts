@@ -1,8 +1,8 @@
 // The upstream of the honest target. It returns the caller, headers and path that it received, and sends and receives
 // bodies. It verifies nothing, so its responses show exactly the request that the proxy forwarded.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createHttpServer } from '../../support/http-server.ts';
+import { listenOnLoopback } from '../../support/loopback-server.ts';
 import { acceptWebSocket } from '../../support/upstream.ts';
 
 /** The response to `GET /base/v1/whoami` and to most other requests. */
@@ -36,8 +36,7 @@ export async function startHonestUpstream(): Promise<number> {
   const server = createHttpServer(respond, { requireHostHeader: false, requestTimeout: 0 });
   server.on('upgrade', (request, socket) => acceptWebSocket(request, socket));
   server.on('clientError', (_error, socket) => socket.destroy());
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  return (server.address() as AddressInfo).port;
+  return listenOnLoopback(server);
 }
 
 function respond(request: IncomingMessage, response: ServerResponse): void {
