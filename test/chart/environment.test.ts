@@ -2,8 +2,10 @@
 // together.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import type { z } from 'zod';
 import { parseConfig } from '../../src/service/operations/config.ts';
 import { chartParts } from '../rules/chart-values.ts';
 import { type Container, helms, podTemplates, type Rendering, render, type Volume, valueSets } from './helm.ts';
@@ -170,6 +172,29 @@ test('the schema of values rejects exactly those settings in env that the chart 
     const message = `${component}: _environment.tpl sets other settings than chart-values.ts says (setByChart)`;
     expect(set.filter((name) => !name.startsWith('DIR_')).sort(), message).toEqual(Object.keys(setByChart).sort());
   }
+});
+
+test('a value of the chart has the same default as the setting that it determines, except where a cluster differs', async () => {
+  const secret = (name: string) => [`platformServer.${name}.existingSecret.name`, 'platform-server'];
+  const set = {
+    ...{ 'directory.url': '', 'platformServer.enabled': true, 'platformServer.mailFrom': 'no-reply@example.org' },
+    ...Object.fromEntries(['database', 'codeKey', 'smtp'].map(secret)),
+  };
+  const differing: string[] = [];
+  for (const { component, spec } of podTemplates(await render(helm, { files: minimal, set })))
+    for (const { name, value } of spec.containers[0]?.env ?? []) {
+      const setting: z.ZodType | undefined = chartParts[partOf[component] ?? '']?.schema.shape[name];
+      const usual = setting?.safeParse(undefined);
+      if (usual?.success && !isDeepStrictEqual(setting?.parse(value), usual.data))
+        differing.push(`${component}: ${name}=${value}`);
+    }
+  // In a cluster, the ingress is a trusted proxy. The chart creates the seed file itself.
+  expect(differing.sort()).toEqual([
+    'forms: TRUSTED_PROXIES=1',
+    'platform-server: SEED_FILE=/etc/formgate/seed/seed.json',
+    'platform-server: TRUSTED_PROXIES=1',
+    'token-handler: TRUSTED_PROXIES=1',
+  ]);
 });
 
 test('settings that the chart does not set can be given in env as text', async () => {
