@@ -62,39 +62,21 @@ describe('the catalogue of pages', () => {
     expect(documented.map(({ slug }) => slug).sort()).toEqual(Object.keys(problemTypes).sort());
   });
 
+  const ofSignIn = {
+    unauthenticated: 'general',
+    'not-found': 'unknown-tenant',
+    'method-not-allowed': 'invalid-link',
+    'registration-required': 'client-not-registered',
+    'too-many-requests': 'rate-limited',
+    internal: 'general',
+    'dependency-failed': 'service-unavailable',
+    busy: 'service-unavailable',
+    unavailable: 'service-unavailable',
+    'dependency-timeout': 'service-unavailable',
+  } as const;
   it.each([
-    [
-      'auth',
-      {
-        'invalid-request': 'invalid-link',
-        unauthenticated: 'general',
-        'not-found': 'unknown-tenant',
-        'method-not-allowed': 'invalid-link',
-        'registration-required': 'client-not-registered',
-        'too-many-requests': 'rate-limited',
-        internal: 'general',
-        'dependency-failed': 'service-unavailable',
-        busy: 'service-unavailable',
-        unavailable: 'service-unavailable',
-        'dependency-timeout': 'service-unavailable',
-      },
-    ],
-    [
-      'callback',
-      {
-        'invalid-request': 'sign-in-expired',
-        unauthenticated: 'general',
-        'not-found': 'unknown-tenant',
-        'method-not-allowed': 'invalid-link',
-        'registration-required': 'client-not-registered',
-        'too-many-requests': 'rate-limited',
-        internal: 'general',
-        'dependency-failed': 'service-unavailable',
-        busy: 'service-unavailable',
-        unavailable: 'service-unavailable',
-        'dependency-timeout': 'service-unavailable',
-      },
-    ],
+    ['auth', { 'invalid-request': 'invalid-link', ...ofSignIn }],
+    ['callback', { 'invalid-request': 'sign-in-expired', ...ofSignIn }],
     [
       'logout',
       {
