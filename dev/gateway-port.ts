@@ -7,7 +7,7 @@ import { type Listening, listen } from './listen.ts';
  * Listens on the gateway's port. `npm start` calls this function before it writes any data, so that it changes nothing
  * if the port is in use. Throws UsageError.
  */
-export async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {
+export async function openGatewayPort(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {
   return listen(handle, port).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EADDRINUSE')
       throw new UsageError(`Port ${port} is in use. Stop what uses it, or choose another: PORT=${port + 1} npm start`);

@@ -11,7 +11,7 @@ import { registerConsole } from './demo-data/console.ts';
 import { createCountriesRegister } from './demo-data/countries.ts';
 import { platformSeed, waitForNotices, writeDemoData } from './demo-data/demo-data.ts';
 import { createGateway, type Gateway, type Targets } from './gateway.ts';
-import { listenAt } from './gateway-port.ts';
+import { openGatewayPort } from './gateway-port.ts';
 import { type Mailbox, openMailbox } from './mailbox/mailbox.ts';
 import { writeScrapeTargets } from './monitoring/scrape-targets.ts';
 import type { StartOptions } from './options.ts';
@@ -73,7 +73,7 @@ interface Run {
 async function startAll(run: Run): Promise<Started> {
   const { options, report, stack } = run;
   let handle: Gateway | undefined;
-  const gateway = await listenAt(options.port, (req, res) =>
+  const gateway = await openGatewayPort(options.port, (req, res) =>
     handle ? handle.app(req, res) : res.writeHead(503).end(),
   );
   gateway.server.on('upgrade', (req, socket, head) => (handle ? handle.upgrade(req, socket, head) : socket.destroy()));

@@ -24,7 +24,7 @@ export interface CacheTimes {
   /** Minimum time between two fetches of a key while the platform service fails. */
   retry: number;
   /** Minimum time between two fetches of a key whose value lacks the item that callers look for. */
-  miss: number;
+  lack: number;
   /** Time after a failure during which reads do not wait for another fetch. */
   failing: number;
 }
@@ -42,7 +42,7 @@ export function cacheTimes(fresh = minutes): CacheTimes {
     stale: 24 * 60 * minutes,
     permission: 5 * minutes,
     retry: 5_000,
-    miss: 1_000,
+    lack: 1_000,
     failing: minutes,
   };
 }
@@ -110,7 +110,7 @@ export function createCache<V>({ clock, times, maxEntries, budget, documents, ..
   const { since, limitOf, isFresh, mayServe } = createAges(now, times);
   const entries = createEntries<V>({ maxEntries, documents, stale: times.stale, now, since });
   const reads = reporting.metrics.cacheReads(reporting.service);
-  const misses = createCacheMisses<Entry<V>>({ ...reporting, reads, clock, budget, maxEntries, interval: times.miss });
+  const misses = createCacheMisses<Entry<V>>({ ...reporting, reads, clock, budget, maxEntries, interval: times.lack });
   const report = failureReporter(clock, reporting);
   /** Keys whose first fetch is running and was charged. Reads that wait for the same fetch are not charged. */
   const charged = new Set<string>();
