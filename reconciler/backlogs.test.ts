@@ -100,12 +100,24 @@ describe('the forms of a tenant with very many due forms', () => {
     const run = (changes = {}) => world.run({ mostUndelivered: 5_000, ...changes });
     // The search for drafts to warn counts as one of the 10,000 forms.
     expect(await run()).toMatchObject({ outcome: 'succeeded', counts: { locked: 9_999 } });
-    expect(world.log.text()).toContain('expiry of backlogs paused: too many events are undelivered');
+    expect(world.log.text()).toContain('expiry of a backlog paused: too many events are undelivered');
     await fill(first);
     expect(await run()).toMatchObject({ outcome: 'succeeded', counts: { locked: 0 } });
     expect(await run({ arguments: dryRun })).toMatchObject({ counts: { locked: many + 501 } });
     await world.pool.query('UPDATE outbox SET accepted = $1', [world.now()]);
     expect(await run()).toMatchObject({ counts: { locked: 9_999 } });
+  });
+
+  it('are locked while too many events of another tenant are undelivered', async () => {
+    await world.pool.query('DELETE FROM forms; DELETE FROM outbox');
+    await fill(first);
+    const run = () => world.run({ mostUndelivered: 5_000 });
+    expect(await run()).toMatchObject({ counts: { locked: 9_999 } });
+    await fill(second);
+    // The rest of the first tenant's forms are too few for a backlog.
+    expect(await run()).toMatchObject({ outcome: 'succeeded', counts: { locked: many } });
+    expect((await statusesOf(second)).Locked).toBe(9_999);
+    await world.pool.query('DELETE FROM outbox');
   });
 
   it('are locked in turn with those of another such tenant, and the counts contain all of them', async () => {

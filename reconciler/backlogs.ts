@@ -1,7 +1,7 @@
 // Keeps a tenant with very many due forms from delaying the expiry of other tenants' forms. The rate of the expiry is
 // limited, so the forms of such a tenant can take hours. A run therefore processes the forms of all other tenants
-// first, and then some forms of each such tenant in turn. It ends this early if the events of these forms are written
-// faster than the dispatchers deliver them, and the next run continues.
+// first, and then some forms of each such tenant in turn. If the events of these forms are written faster than the
+// dispatchers deliver them, it pauses, and a later run continues.
 import type { Policy } from '../src/forms/expiry/expiry.ts';
 import { type Position, type Stage, stages } from '../src/forms/expiry/store.ts';
 import type { ExpiryOutcome, PacedOptions } from './expiry-options.ts';
@@ -13,10 +13,13 @@ import { createFailures, inChunks, policiesOf, takeNext } from './stages.ts';
  */
 const share = 10_000;
 /**
- * Number of due but undelivered events with which the run takes no more of these forms. To find the tenants whose
- * events come first, a dispatcher reads all due events. With 8 million, this would exceed the statement timeout (0087).
+ * Number of due but undelivered events with which the run takes no forms of the tenants that wrote many of them, and of
+ * each other tenant only its first share. To find the tenants whose events come first, a dispatcher reads all due
+ * events. With 8 million, this would exceed the statement timeout (0087).
  */
 const mostUndelivered = 1_000_000;
+/** The share of these events from which on a tenant has written many of them. */
+const largePart = 0.01;
 /** Maximum number of tenants that the log names. */
 const mostNamed = 10;
 
@@ -67,21 +70,20 @@ export async function walkBacklogs(
   outcome: ExpiryOutcome,
 ): Promise<void> {
   const failed = createFailures();
+  const isPaused = createPauses(options);
   let open = backlogs.map(partsOf);
   options.progress.begin('backlogs', undefined);
-  while (open.length > 0 && !options.signal.aborted) {
+  for (let round = 0; open.length > 0 && !options.signal.aborted; round += 1) {
+    const left: Part[][] = [];
     for (const parts of open) {
-      if (!(await mayContinue(options))) return end();
+      if (await isPaused(parts, round)) continue;
       await takeShare(parts);
+      if (parts.length > 0) left.push(parts);
     }
-    open = open.filter((parts) => parts.length > 0);
+    open = left;
   }
-  end();
-
-  function end(): void {
-    options.progress.end();
-    failed.throwFirst();
-  }
+  options.progress.end();
+  failed.throwFirst();
 
   /** Processes forms of one tenant, and removes the finished parts. */
   async function takeShare(parts: Part[]): Promise<void> {
@@ -94,11 +96,21 @@ export async function walkBacklogs(
   }
 }
 
-/** Returns false, and logs it, if too many events are undelivered. */
-async function mayContinue({ writer, store, clock, log, mostUndelivered: most = mostUndelivered }: PacedOptions) {
-  if (writer.dryRun || !(await writer.transact((client) => store.hasUndelivered(client, clock(), most)))) return true;
-  log.warn({ most }, 'expiry of backlogs paused: too many events are undelivered');
-  return false;
+/**
+ * Returns a function that is true, and logs it, if too many events are undelivered, and the tenant of the forms has
+ * written many of them or had its first share in this run.
+ */
+function createPauses({ writer, store, clock, log, mostUndelivered: most = mostUndelivered }: PacedOptions) {
+  return async ([first]: Part[], round: number): Promise<boolean> => {
+    if (writer.dryRun) return false;
+    const counts = await writer.transact((client) => store.countUndelivered(client, clock(), most));
+    if (counts.reduce((sum, { count }) => sum + count, 0) < most) return false;
+    const tenant = first?.position.policies[0]?.tenantId;
+    const own = counts.find(({ tenantId }) => tenantId === tenant)?.count ?? 0;
+    if (round === 0 && own <= most * largePart) return false;
+    log.warn({ tenant, most }, 'expiry of a backlog paused: too many events are undelivered');
+    return true;
+  };
 }
 
 const partsOf = (all: Policy[]): Part[] =>

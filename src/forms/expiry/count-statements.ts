@@ -25,10 +25,12 @@ CROSS JOIN LATERAL (
     LIMIT $5) counted) due
 GROUP BY p.tenant_id`;
 
-/** Selects one row if at least $2 + 1 outbox rows of events are due but not delivered. $1 now. */
+/** Counts the first $2 outbox rows of events that are due but not delivered, by tenant. $1 now. */
 export const undeliveredSql = `
-SELECT FROM outbox WHERE lane = 'events' AND accepted IS NULL AND not_before <= $1
-ORDER BY not_before, sequence OFFSET $2 LIMIT 1`;
+SELECT tenant_id AS "tenantId", count(*)::int AS count FROM (
+  SELECT tenant_id FROM outbox WHERE lane = 'events' AND accepted IS NULL AND not_before <= $1
+  ORDER BY not_before, sequence LIMIT $2) due
+GROUP BY tenant_id`;
 
 /**
  * Finds the oldest time at which a draft should have been locked. $1 tenants, $2 definitions, $3 the times before which

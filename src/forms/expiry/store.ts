@@ -80,6 +80,8 @@ export interface BareBatch extends Batch {
   unwritten: UnwrittenNotice[];
 }
 
+export type TenantCount = { tenantId: string; count: number };
+
 const farPast = '-infinity';
 const firstId = '00000000-0000-0000-0000-000000000000';
 
@@ -219,13 +221,13 @@ export const expiryStore = {
     db: Queryable,
     stage: Stage,
     { policies, now, most }: { policies: readonly Policy[]; now: Date; most: number },
-  ): Promise<{ tenantId: string; count: number }[]> {
+  ): Promise<TenantCount[]> {
     return (await db.query(stageSql[stage].countByTenant, [...boundsOf(stage, policies, now), most])).rows;
   },
-  /** True if at least `count` events are due but not delivered. Call it in a transaction. */
-  async hasUndelivered(db: pg.ClientBase, now: Date, count: number): Promise<boolean> {
+  /** Counts the first `most` events that are due but not delivered, by tenant. Call it in a transaction. */
+  async countUndelivered(db: pg.ClientBase, now: Date, most: number): Promise<TenantCount[]> {
     await db.query(planSql);
-    return (await db.query(undeliveredSql, [now, count - 1])).rowCount === 1;
+    return (await db.query<TenantCount>(undeliveredSql, [now, most])).rows;
   },
   /** Returns the time at which the most overdue draft should have been locked. Undefined if no draft is overdue. */
   async oldestOverdue(db: Queryable, policies: readonly Policy[], now: Date): Promise<Date | undefined> {
