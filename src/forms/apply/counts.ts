@@ -120,11 +120,12 @@ async function count(
 }
 
 /**
- * True if the form service certainly has not created a draft. After `conflict`, a concurrent request with the same key
- * may create the draft.
+ * True if the form service certainly has not created a draft, and no request that is in progress will. After `conflict`
+ * and `busy`, a concurrent request with the same key, which relies on this request's count, may create the draft.
  */
 export function isRefusal(error: unknown): boolean {
-  return error instanceof Problem && !(error instanceof CallOutcomeUnknown) && error.slug !== 'conflict';
+  if (!(error instanceof Problem) || error instanceof CallOutcomeUnknown) return false;
+  return error.slug !== 'conflict' && error.slug !== 'busy';
 }
 
 /** The name of a limit that allows one draft for each request. Only a retry of a counted request exceeds this limit. */

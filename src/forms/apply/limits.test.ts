@@ -1,5 +1,6 @@
 // Tests the limits of the intake application, and outages of the services that it calls.
 import { randomUUID } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { findFreePort } from '../../../dev/ports.ts';
 import { startTestApply, type TestApply } from '../../../test/support/apply.ts';
@@ -205,6 +206,27 @@ it('concurrent requests of one start count once', async () => {
   expect((await start('203.0.113.211')).status).toBe(201);
   expect((await start('203.0.113.211')).status).toBe(201);
   expect((await start('203.0.113.211')).status).toBe(429);
+});
+
+it('a start that creates a draft counts although an earlier request of the same start was refused meanwhile', async () => {
+  apply.forms.advance(60 * minute);
+  const page = apply.browser();
+  const headers = { 'idempotency-key': randomUUID(), 'x-forwarded-for': '203.0.113.212' };
+  const body = { email: `${randomUUID()}@example.org`, language: 'en' };
+  // The browser gets its cookie.
+  await page.ask('POST', `/forms/${randomUUID()}/code-checks`, { body: { code: 'ABCDEF' } });
+  const attempt = () => page.ask('POST', '/definitions/permit/forms', { body, headers });
+  const lock = await apply.forms.pool.connect();
+  await lock.query('BEGIN; LOCK TABLE forms IN EXCLUSIVE MODE');
+  const first = attempt();
+  await setTimeout(600);
+  const second = attempt();
+  expect(await first).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:busy' } });
+  await lock.query('COMMIT').finally(() => lock.release());
+  expect((await second).status).toBe(201);
+  expect((await start('203.0.113.212')).status).toBe(201);
+  expect((await start('203.0.113.212')).status).toBe(201);
+  expect((await start('203.0.113.212')).status).toBe(429);
 });
 
 it('starts that create no draft do not use up the limits: refused ones, and those that the form service did not get', async () => {

@@ -38,7 +38,13 @@ export async function uploadFile(
     throw limitReached(options);
   }
   const uploaded = await files.upload(file).catch(async (error: unknown) => {
-    if (error instanceof UploadOutcomeUnknown) throw error;
+    if (error instanceof UploadOutcomeUnknown) {
+      log.error(
+        { tenant: tenantId, formId, err: error },
+        'uploaded file perhaps not recorded: look for it at the file service',
+      );
+      throw error;
+    }
     await uncount();
     await uploads.uncount(upload).catch((cause: unknown) => log.warn({ err: cause }, 'count of uploads not corrected'));
     throw error;

@@ -128,6 +128,12 @@ it.each([
   const { id } = await page.start();
   fileStatus = status;
   for (let nth = 0; nth < 3; nth += 1) expect((await upload(page, id)).status).toBe(refused);
+  const message = 'uploaded file perhaps not recorded';
+  const isLogged = apply.forms.log
+    .text()
+    .split('\n')
+    .some((line) => line.includes(message) && line.includes(id));
+  expect(isLogged).toBe(status === 500);
   fileStatus = 200;
   expect((await upload(page, id)).status).toBe(next);
 });
