@@ -33,7 +33,7 @@ test('the path of a route names the object of its events, unless the request cre
   });
   const found = [
     ...['form.create', 'form.read-data', 'form.search', 'form.submit', 'register.create'],
-    ...['session.sign-in', 'session.sign-out', 'subscription.create'],
+    ...['session.list', 'session.sign-in', 'session.sign-out', 'subscription.create'],
   ];
   expect([...new Set(nameless)].sort()).toEqual(found);
 });

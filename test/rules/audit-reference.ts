@@ -59,6 +59,7 @@ tokens or form data. The ids of accounts and persons are their subjects at the i
   \`kubectl exec\`, which you must keep yourself. The audit log of the Kubernetes API says which user started either.
 - Requests of unknown callers that a guard refuses have no event, because anybody can send them. The log line of such a request
   records what is known about it. The same holds for requests that CSRF protection refuses: the browser, not the person, sent them.
+- The list of sessions has an event if an administrator reads it. Its \`object.ids\` are the sessions of the page.
 - A list of forms has an event if it contains form data (\`includeData\`) or is searched by an address
   (\`X-Applicant-Address\`). Its \`object.ids\` are the forms of the page; the address is not in the event. A search that
   returns form data is \`form.read-data\`.

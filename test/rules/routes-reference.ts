@@ -25,6 +25,7 @@ export const guardMeanings: Record<string, string> = {
   ifBearer:
     'The guards before “else” if the request has an Authorization header; otherwise those after it. Routes of sessions ignore an Authorization header with another scheme than `Bearer`.',
   mayUpdateData: 'The caller may change the data of this form. Runs before the body is read.',
+  listAudit: 'Refuses nothing. Notes the audit event of an administrator’s list.',
   mayList:
     'The caller has form-admin and is no intake application, or asks for their own forms without form data. Otherwise 403.',
   varyByCaller: 'Adds `Vary: Accept, Authorization` to the response.',

@@ -121,6 +121,7 @@ function importRoute({ bearer, mayManage, tenant, edits }: RegisterRoutesOptions
     audit: {
       actions: ['register.import'],
       of: ({ query: { dryRun } }) => (dryRun ? undefined : 'register.import'),
+      otherwise: 'register.import',
     },
     summary: 'Import entries from CSV',
     description:

@@ -32,6 +32,7 @@ export const auditActions = {
   'client.remove': { object: 'client', meaning: 'Remove a core client from the configuration service' },
   'session.sign-in': { object: 'session', meaning: 'Open a session after a sign-in' },
   'session.sign-out': { object: 'session', meaning: 'End the own session' },
+  'session.list': { object: 'session', meaning: 'List the sessions of a tenant, with names and addresses of people' },
   'session.revoke': {
     object: 'session',
     meaning: 'End a session: another one of the same person or, for an administrator, of the tenant',

@@ -56,8 +56,7 @@ export function requireKnownActions(audit: RouteAudit<never> | undefined, path: 
 /** Starts the audit event of a request, if its route has one. Call this function when the route is known. */
 export function beginAudit(audit: RouteAudit<never> | undefined, locals: Express.Locals): void {
   if (audit === undefined || (typeof audit === 'object' && 'unaudited' in audit)) return;
-  const { actions, otherwise } = typeof audit === 'string' ? { actions: [audit] } : audit;
-  locals.audit = { action: actions.length === 1 ? actions[0] : otherwise, isReached: false };
+  locals.audit = { action: typeof audit === 'string' ? audit : audit.otherwise, isReached: false };
 }
 
 interface Input {

@@ -241,8 +241,17 @@ describe('the list of sessions', () => {
     expect(status).toBe(405);
   });
 
-  it('is not audited', async () => {
+  it('is audited if an administrator reads it, also if it is refused, with the ids of the sessions', async () => {
+    const { session } = await routes.world.open();
     await routes.list('admin');
+    const actor = { kind: 'account', id: 'admin' };
+    const object = { type: 'session', ids: expect.arrayContaining([session.handle]) };
+    const audit = { ...{ action: 'session.list', actor, object }, outcome: 'succeeded' };
+    expect(await routes.app.requestLines(1)).toMatchObject([{ audit }]);
+  });
+
+  it('is not audited if people read their own', async () => {
+    await routes.list(await routes.world.open());
     expect((await routes.app.requestLines(1))[0]).not.toHaveProperty('audit');
   });
 });

@@ -10,6 +10,7 @@ import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, type HttpResponse, tenantOf } from '../../service/http/request-context.ts';
 import { type LocalRateLimiter, rateLimit } from '../../service/limits/rate-limit.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
+import { noteAudit } from '../../service/operations/request-audit.ts';
 import { within } from '../../service/time-limit.ts';
 import { logoutUrl } from '../clients/client-path.ts';
 import { clearCsrfCookie, clearSessionCookie, issueCsrfCookie } from './cookies.ts';
@@ -52,20 +53,21 @@ const refusals = {
  * the CSRF header. Limits the requests of one address and of one person, because listing sessions reads up to 100
  * sessions from the store.
  */
-function callerGuards({
-  notEmbedded,
-  addressLimit,
-  personLimit,
-  bearer,
-  tenant,
-  seenSession,
-  ...options
-}: SessionRouteOptions) {
-  const administrator = [bearer, role('token-handler-admin'), tenant];
+function callerGuards(
+  { notEmbedded, addressLimit, personLimit, bearer, tenant, seenSession, ...options }: SessionRouteOptions,
+  ...afterBearer: Guard[]
+) {
+  const administrator = [bearer, ...afterBearer, role('token-handler-admin'), tenant];
   const person = [seenSession, options.sessionTenant, csrf];
   const caller = ifBearer(administrator, person, { ignoresOtherSchemes: true });
   return [notEmbedded, addressLimit, caller, rateLimit(personLimit, personOf)];
 }
+
+/** The list of an administrator has an audit event, also if it is refused. People may read their own list unaudited. */
+const listAudit: Guard = {
+  name: 'listAudit',
+  check: (_request, response) => noteAudit(response, { action: 'session.list' }),
+};
 
 /** Returns the key of the rate limit: the person of the session, or the account of the bearer token. */
 function personOf(response: HttpResponse): string {
@@ -86,13 +88,13 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
-    audit: { unaudited: 'It only sets the CSRF cookie again.' },
+    audit: { actions: ['session.list'] },
     // This GET route has an effect: it sets the CSRF cookie again.
     getHasEffects: true,
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     description:
       'Reading the list does not extend a session, so a frontend may poll it. Only requests to targets extend the session of the cookie.',
-    guards: callerGuards(options),
+    guards: callerGuards(options, listAudit),
     query: sessionListQuery,
     responses: {
       200: {
@@ -117,6 +119,7 @@ async function listOfTenant(
 ) {
   const found = await sessions.ofTenant(tenantOf(response).id, query.top, query.after);
   if (!found) throw invalidRequest([{ pointer: '/query/after', detail: unknownPosition }]);
+  noteAudit(response, { objectIds: found.map(({ session }) => session.handle) });
   return found.map((one) => present(one, sessions));
 }
 
