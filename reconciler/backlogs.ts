@@ -14,11 +14,12 @@ import { createFailures, inChunks, policiesOf, takeNext } from './stages.ts';
 const share = 10_000;
 /**
  * Number of due but undelivered events with which the run takes no forms of the tenants that wrote many of them, and of
- * each other tenant only its first share. To find the tenants whose events come first, a dispatcher reads all due
- * events. With 8 million, this would exceed the statement timeout (0087).
+ * each other tenant only its first share, so that no tenant can stop the expiry of the others. To find the tenants
+ * whose events come first, a dispatcher reads all due events. With 8 million, this would exceed the statement timeout
+ * (0087).
  */
 const mostUndelivered = 1_000_000;
-/** The share of these events from which on a tenant has written many of them. */
+/** A tenant has written many of these events if it has more than this part of the number. */
 const largePart = 0.01;
 /** Maximum number of tenants that the log names. */
 const mostNamed = 10;
@@ -103,7 +104,7 @@ export async function walkBacklogs(
 function createPauses({ writer, store, clock, log, mostUndelivered: most = mostUndelivered }: PacedOptions) {
   return async ([first]: Part[], round: number): Promise<boolean> => {
     if (writer.dryRun) return false;
-    const counts = await writer.transact((client) => store.countUndelivered(client, clock(), most));
+    const counts = await writer.transact((client) => store.countUndelivered(client, clock()));
     if (counts.reduce((sum, { count }) => sum + count, 0) < most) return false;
     const tenant = first?.position.policies[0]?.tenantId;
     const own = counts.find(({ tenantId }) => tenantId === tenant)?.count ?? 0;

@@ -224,10 +224,9 @@ export const expiryStore = {
   ): Promise<TenantCount[]> {
     return (await db.query(stageSql[stage].countByTenant, [...boundsOf(stage, policies, now), most])).rows;
   },
-  /** Counts the first `most` events that are due but not delivered, by tenant. Call it in a transaction. */
-  async countUndelivered(db: pg.ClientBase, now: Date, most: number): Promise<TenantCount[]> {
-    await db.query(planSql);
-    return (await db.query<TenantCount>(undeliveredSql, [now, most])).rows;
+  /** Estimates the number of events that are due but not delivered, by tenant. It is exact if the table is small. */
+  async countUndelivered(db: Queryable, now: Date): Promise<TenantCount[]> {
+    return (await db.query<TenantCount>(undeliveredSql, [now])).rows;
   },
   /** Returns the time at which the most overdue draft should have been locked. Undefined if no draft is overdue. */
   async oldestOverdue(db: Queryable, policies: readonly Policy[], now: Date): Promise<Date | undefined> {

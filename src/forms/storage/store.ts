@@ -54,8 +54,11 @@ FROM tenant_storage WHERE tenant_id = ANY ($1)`;
 const addSql = `
 INSERT INTO tenant_storage (tenant_id) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING`;
 
-/** Maximum number of pages of a table that the estimate reads. Smaller tables are read completely. */
+/** Number of pages of a table that an estimate reads. Smaller tables are read completely. */
 const sampledPages = 1_000;
+/** Returns SQL for the part of a table's pages that an estimate reads. */
+export const sampledPart = (table: string) =>
+  `least(1, ${sampledPages}.0 * current_setting('block_size')::int / greatest(pg_relation_size('${table}'), 1))`;
 
 /**
  * The tables with rows that outlive a form or a change of it, and the size of a row with its entries in indexes. The
@@ -73,8 +76,8 @@ const leftBehind = {
  * tenant, because each change of a form would have to maintain it.
  */
 function sampledSql([table, size]: [string, string]): string {
-  const share = `least(1, ${sampledPages}.0 * current_setting('block_size')::int / greatest(pg_relation_size('${table}'), 1))`;
-  return `(SELECT coalesce(sum(${size}), 0) / ${share} FROM ${table} TABLESAMPLE SYSTEM (100 * ${share})
+  const part = sampledPart(table);
+  return `(SELECT coalesce(sum(${size}), 0) / ${part} FROM ${table} TABLESAMPLE SYSTEM (100 * ${part})
     WHERE tenant_id = due.tenant_id)`;
 }
 
