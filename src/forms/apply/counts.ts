@@ -12,8 +12,12 @@ import type { Limit } from './store.ts';
 
 type CountOptions = Pick<ApplyRoutesOptions, 'store' | 'hashes' | 'countLimits' | 'metrics' | 'clock' | 'log'>;
 
-/** Takes a count back. Never rejects. */
-type Uncount = () => Promise<void>;
+interface Count {
+  /** Takes the count back. Never rejects. */
+  uncount(): Promise<void>;
+  /** Counts a repeated request again, if its first request has taken the count back meanwhile. Never rejects. */
+  recount(): Promise<void>;
+}
 
 interface Counted {
   /** The limits of one address, and what a person reads if one is reached. */
@@ -25,14 +29,14 @@ interface Counted {
 /**
  * Counts a draft towards the limits, unless the same request was already counted in the current window. A repeated
  * request gets the same draft from the form service, so it must not count twice. `request` identifies the request.
- * Returns a function that takes the count back; call it if no draft was created. Throws Problem `too-many-requests` if
+ * Call `uncount` of the result if no draft was created, and `recount` otherwise. Throws Problem `too-many-requests` if
  * a limit of an address is reached, and `busy` if a shared limit is reached.
  */
 export async function countDraft(
   options: CountOptions,
   { email, request }: { email: string; request: string },
   response: Response,
-): Promise<Uncount> {
+): Promise<Count> {
   const { perAddress, perTenant, total } = options.countLimits.drafts;
   const { id: tenantId } = tenantOf(response);
   const limit = (name: string, key: string, most: number) => limitOf(options, name, key, { most, amount: 1 });
@@ -57,10 +61,10 @@ export async function countDraft(
 }
 
 /**
- * Counts an upload of `bytes` towards the limits. Returns and throws as `countDraft` does; call the returned function
- * if the file was certainly not stored.
+ * Counts an upload of `bytes` towards the limits. Returns and throws as `countDraft` does; call `uncount` if the file
+ * was certainly not stored.
  */
-export async function countUpload(options: CountOptions, bytes: number, response: Response): Promise<Uncount> {
+export async function countUpload(options: CountOptions, bytes: number, response: Response): Promise<Count> {
   const { perAddress, perTenant, total } = options.countLimits.uploads;
   const { id: tenantId } = tenantOf(response);
   // Counts KiB, because the column cannot hold the bytes of a day.
@@ -97,22 +101,23 @@ async function count(
   { store, countLimits, metrics, clock, log }: CountOptions,
   tenantId: string,
   { own, shared: { tenant, reserve, total, detail } }: Counted,
-): Promise<Uncount> {
+): Promise<Count> {
   const { index, secondsLeft } = windowAt(clock().getTime(), countLimits.window);
   const start = new Date(index * countLimits.window);
   let limits = [...own.limits, tenant, reserve];
-  let reached = await store.count(tenantId, limits, start);
-  if (reached === reserve.name) {
+  async function add(): Promise<string | undefined> {
+    const reached = await store.count(tenantId, limits, start);
+    if (reached !== reserve.name) return reached;
     limits = [...own.limits, tenant, total];
-    reached = await store.count(tenantId, limits, start);
+    return store.count(tenantId, limits, start);
   }
+  const correct = (change: () => Promise<unknown>) => async () => {
+    await change().catch((error) => log.warn({ err: error }, 'count of drafts or uploads not corrected'));
+  };
+  const reached = await add();
   if (reached === undefined)
-    return () =>
-      store
-        .uncount(tenantId, limits, start)
-        .catch((error: unknown) => log.warn({ err: error }, 'count of drafts or uploads not corrected'));
-  // This request repeats a counted request. Only the first request takes its count back.
-  if (reached === retryLimit) return async () => undefined;
+    return { uncount: correct(() => store.uncount(tenantId, limits, start)), recount: async () => undefined };
+  if (reached === retryLimit) return { uncount: async () => undefined, recount: correct(add) };
   metrics.rateLimited.inc({ limit: reached });
   const headers = { 'Retry-After': String(secondsLeft) };
   if (reached === tenant.name || reached === total.name) throw new Problem('busy', detail, { headers });
@@ -120,12 +125,11 @@ async function count(
 }
 
 /**
- * True if the form service certainly has not created a draft, and no request that is in progress will. After `conflict`
- * and `busy`, a concurrent request with the same key, which relies on this request's count, may create the draft.
+ * True if the form service certainly has not created a draft. After `conflict`, a concurrent request with the same key
+ * may create the draft.
  */
 export function isRefusal(error: unknown): boolean {
-  if (!(error instanceof Problem) || error instanceof CallOutcomeUnknown) return false;
-  return error.slug !== 'conflict' && error.slug !== 'busy';
+  return error instanceof Problem && !(error instanceof CallOutcomeUnknown) && error.slug !== 'conflict';
 }
 
 /** The name of a limit that allows one draft for each request. Only a retry of a counted request exceeds this limit. */

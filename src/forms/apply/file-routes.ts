@@ -62,7 +62,7 @@ export function uploadFileRoute(options: ApplyRoutesOptions): Route {
         const content = await readBodyBytes(request, fileLimit, () =>
           queue.isWanted(requester) ? contestedRate : usualRate,
         );
-        const uncount = await countUpload(options, content.length, response);
+        const { uncount } = await countUpload(options, content.length, response);
         const file = { formId, tenantId, name, content };
         return uploadFile(options, file, { requireDraft: () => requireDraft(options, form), uncount });
       });

@@ -61,11 +61,8 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
       };
       const draft = JSON.stringify({ definitionId: params.definition, applicant });
       const idempotencyKey = hashes.idempotencyKey(browser, key);
-      const uncount = await countDraft(
-        options,
-        { email: body.email, request: `${idempotencyKey}\0${draft}` },
-        response,
-      );
+      const counted = { email: body.email, request: `${idempotencyKey}\0${draft}` };
+      const { uncount, recount } = await countDraft(options, counted, response);
       const apiResponse = await api
         .call({
           method: 'POST',
@@ -79,6 +76,7 @@ export function startFormRoute(options: ApplyRoutesOptions): Route {
           if (isRefusal(error)) await uncount();
           return inTermsOfThePage(error);
         });
+      await recount();
       const { id, created } = JSON.parse(apiResponse.text) as { id: string; created: string };
       response.locals.formId = id;
       // A repeated start neither extends the cookie's life, nor replaces a cookie that the browser got for a code.
