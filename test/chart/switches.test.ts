@@ -894,6 +894,13 @@ describe('invalid values', () => {
     ['a short key', { 'forms.codeKey.value': 'short' }, 'codeKey'],
     ['an unknown preset', { 'ingress.preset': 'haproxy' }, 'preset'],
     ['a malformed name', { fullnameOverride: 'Form_Gate' }, 'fullnameOverride'],
+    ['DNS policy None without servers', { 'pods.dnsPolicy': 'None' }, 'pods.dnsConfig.nameservers'],
+    ['DNS servers that no network policy allows', { 'pods.dnsPolicy': 'Default' }, 'networkPolicy.dns.to'],
+    [
+      'further DNS servers that no network policy allows',
+      { 'forms.pods.dnsConfig.nameservers': ['10.0.0.2'] },
+      'networkPolicy.dns.to',
+    ],
     ['a schedule with four fields', { 'reconciler.schedule': '0 3 * *' }, 'schedule'],
     ['a schedule with an hour that does not exist', { 'reconciler.schedule': '0 24 * * *' }, 'schedule'],
     ['a schedule with a misspelt day', { 'reconciler.schedule': '0 3 * * MOON' }, 'schedule'],

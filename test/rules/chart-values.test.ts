@@ -62,8 +62,9 @@ function isOptional(path: string[]): boolean {
   const node = path.reduce(child, schema as Json);
   // A map of texts has no known keys.
   if (Object.keys(node).length === 0) return true;
-  // Without a key, the entry has the name of the variable. A request or limit may be absent.
-  return JSON.stringify(node).includes('"null"') || name === 'key' || path.includes('resources');
+  // Without a key, the entry of a Secret has the name of the variable. A request or limit may be absent.
+  const isKey = name === 'key' && path.at(-2) === 'existingSecret';
+  return JSON.stringify(node).includes('"null"') || isKey || path.includes('resources');
 }
 
 test('values without which the chart would render wrong objects cannot be removed with null', () => {

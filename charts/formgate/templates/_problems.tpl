@@ -126,6 +126,14 @@
 {{- if include "formgate.certificates" $ | fromJson -}}
 {{- $set = append $set "NODE_EXTRA_CA_CERTS" -}}
 {{- end -}}
+{{- $nameservers := dig "nameservers" list ($settings.dnsConfig | default dict) -}}
+{{- if and (eq $settings.dnsPolicy "None") (not $nameservers) -}}
+{{- $problems = append $problems "pods.dnsConfig.nameservers: set them, or another dnsPolicy; None has no servers of its own" -}}
+{{- end -}}
+{{- $isDefault := and (eq (len $values.networkPolicy.dns.to) 1) (contains "kube-dns" (toJson $values.networkPolicy.dns.to)) -}}
+{{- if and $values.networkPolicy.enabled $isDefault (or $nameservers (has $settings.dnsPolicy (list "Default" "None"))) -}}
+{{- $problems = append $problems "networkPolicy.dns.to: list the DNS servers that pods.dnsPolicy or pods.dnsConfig chooses; the default allows only those of the cluster" -}}
+{{- end -}}
 {{- range $settings.extraVolumes -}}
 {{- if has .name (list "tmp" "ca" "seed" "secrets-forms" "secrets-token-handler" "secrets-platform-server" "secrets-reconciler") -}}
 {{- $problems = append $problems (printf "%s.pods.extraVolumes: the chart has a volume %s; choose another name" $part .name) -}}

@@ -229,8 +229,8 @@ checksum replaces the pods.
 checksum/given: {{ join "," . | sha256sum | quote }}
 {{- end }}
 {{- with include "formgate.certificates" .root | fromJson }}
-{{- with (lookup "v1" .kind $.root.Release.Namespace .name).data }}
-checksum/certificates: {{ toJson . | sha256sum | quote }}
+{{- with dig "data" $.root.Values.caCertificates.key "" (lookup "v1" .kind $.root.Release.Namespace .name) }}
+checksum/certificates: {{ sha256sum . | quote }}
 {{- end }}
 {{- end }}
 {{- end -}}
