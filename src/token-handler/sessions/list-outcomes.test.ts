@@ -247,7 +247,9 @@ describe('the list of sessions', () => {
     const actor = { kind: 'account', id: 'admin' };
     const object = { type: 'session', ids: expect.arrayContaining([session.handle]) };
     const audit = { ...{ action: 'session.list', actor, object }, outcome: 'succeeded' };
-    expect(await routes.app.requestLines(1)).toMatchObject([{ audit }]);
+    await routes.list('reader');
+    const refused = { action: 'session.list', object: { type: 'session' }, outcome: 'refused' };
+    expect(await routes.app.requestLines(2)).toMatchObject([{ audit }, { audit: refused }]);
   });
 
   it('is not audited if people read their own', async () => {
