@@ -43,6 +43,11 @@ export const originWideHeaders: readonly OriginWideHeaders[] = [
     names: ['Accept-CH', 'Critical-CH'],
   },
   {
+    source: 'RFC 9842 (Compression Dictionary Transport)',
+    effect: 'makes the browser name this response in requests for other paths of the site',
+    names: ['Use-As-Dictionary'],
+  },
+  {
     source: 'Login Status API (FedCM)',
     effect: 'tells the browser that people are signed in to the site as an identity provider, or signed out of it',
     names: ['Set-Login'],
