@@ -186,6 +186,18 @@ describe('a logout by the person', () => {
     expect(log.lines()).toEqual([]);
   });
 
+  it.each<[string, () => void]>([
+    ['tenant service', () => (options.tenants.byId = unavailable)],
+    ['configuration service', () => (options.catalog.find = unavailable)],
+  ])('does what the client asked for at the sign-in while the %s fails, and logs it', async (_what, change) => {
+    change();
+    const [, location] = await signOut({}, { keycloakLogout: true });
+    expect(location).toMatch(/^https:\/\/id\.example\.org\//);
+    expect(await signOut({}, { keycloakLogout: false })).toEqual(toRoot);
+    expect(await signOut()).toEqual(toRoot);
+    expect(log.lines()).toMatchObject(Array(3).fill({ msg: 'client not read for a logout' }));
+  });
+
   it('stays at the token handler if the session has no site to return to', async () => {
     expect(await signOut({}, { site: '' })).toEqual(toRoot);
     expect(counted).toEqual([['person']]);

@@ -16,7 +16,7 @@ import type { RegistrationStore } from '../clients/registration-store.ts';
 import { failuresAsPages, pageLanguage } from '../pages/failure-pages.ts';
 import { clearCsrfCookie } from '../sessions/cookies.ts';
 import { notPrefetched } from '../sessions/guards.ts';
-import type { FoundSession } from '../sessions/session.ts';
+import type { FoundSession, Session } from '../sessions/session.ts';
 import { noteSession } from '../sessions/session-audit.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { endBrowserSession } from '../sign-in/browser-session.ts';
@@ -99,8 +99,7 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
   const { idToken } = tokens;
   if (idToken === undefined || !session.site) return undefined;
   try {
-    const tenant = await options.tenants.byId(session.tenantId);
-    const client = tenant && (await options.catalog.find(tenant, session.clientId));
+    const client = await clientOf(options, session);
     if (!client?.keycloakLogout) return undefined;
     const registration = await options.registrations
       .find(session.tenantId, session.clientId)
@@ -120,6 +119,20 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
   } catch (error) {
     options.log.warn({ err: error, session: session.handle }, 'logout at the identity provider failed');
     return undefined;
+  }
+}
+
+/**
+ * Returns the client's present setting, or the one at the sign-in if the platform fails, because the person must not
+ * stay signed in unnoticed. Returns undefined if the client or its tenant does not exist any more.
+ */
+async function clientOf({ tenants, catalog, log }: LogoutOptions, session: Session) {
+  try {
+    const tenant = await tenants.byId(session.tenantId);
+    return tenant && (await catalog.find(tenant, session.clientId));
+  } catch (error) {
+    log.warn({ err: error, session: session.handle }, 'client not read for a logout');
+    return session;
   }
 }
 

@@ -37,6 +37,8 @@ export interface Session {
   absoluteExpiry: number;
   /** Key for the HMAC that serves as the CSRF token. */
   csrfSecret: string;
+  /** True if the client asked for it at the sign-in. Absent in sessions of older versions. */
+  keycloakLogout?: boolean;
   /** Session id at the identity provider (OpenID Connect Back-Channel Logout 1.0, section 2.1). */
   sid?: string;
 }
@@ -201,9 +203,8 @@ export function withoutRefreshToken(set: TokenSet): TokenSet {
 }
 
 /**
- * True if the access token's remaining lifetime is below a threshold. The threshold is a minute or a quarter of the
- * lifetime, whichever is less, multiplied by a factor between 0.5 and 1. Each session has its own factor, so that
- * sessions that began together are not refreshed at the same time.
+ * True if less than a minute or a quarter of the access token's lifetime is left, whichever is less, times a factor
+ * between 0.5 and 1. Each session has its own factor, so that not all are refreshed at the same time.
  */
 export function isRefreshDue({ accessIssued, accessExpiry }: TokenSet, handle: string, now: number): boolean {
   const longest = Math.min(60_000, (accessExpiry - accessIssued) / 4);

@@ -106,6 +106,7 @@ function describeSession(
     realm: tenant.realm,
     clientId: client.id,
     core: client.core,
+    keycloakLogout: client.keycloakLogout,
     oidcClientId,
     issuer,
     user: describePerson(claims, accessClaims),
