@@ -42,16 +42,18 @@ describe('a thousand CoreClients', () => {
     );
   });
 
-  it('without changes cause no write, and take less than 2 s', async () => {
+  it('without changes cause no write, and take less than 2 s of processor time', async () => {
     const times: number[] = [];
-    // Repeat the sync, because other work on this machine, such as the API server's, may slow some runs down.
-    for (let run = 0; run < 3 || (run < 12 && Math.min(...times) >= 2_000); run += 1) {
-      const { writes, clusterWrites, counts, milliseconds } = await world.sync();
+    for (let run = 0; run < 3; run += 1) {
+      const { writes, clusterWrites, counts, milliseconds, busy } = await world.sync();
       expect({ writes, clusterWrites }).toEqual({ writes: [], clusterWrites: [] });
       expect(counts).toMatchObject({ resources: size, unchanged: size });
-      times.push(Math.round(milliseconds));
+      times.push(Math.round(busy));
+      process.stdout.write(`A sync with nothing changed: ${Math.round(milliseconds)} ms\n`);
     }
-    process.stdout.write(`A sync of ${size} CoreClients with nothing changed: ${times.join(', ')} ms\n`);
+    process.stdout.write(
+      `A sync of ${size} CoreClients with nothing changed: ${times.join(', ')} ms of processor time\n`,
+    );
     expect(Math.min(...times)).toBeLessThan(2_000);
   });
 

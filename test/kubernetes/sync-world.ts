@@ -38,6 +38,8 @@ export interface Synced extends ClientsOutcome {
   /** Writes to the API server in order, such as `PATCH coreclients/<name>/status` and `POST events`. */
   clusterWrites: string[];
   milliseconds: number;
+  /** Processor time of this process, which also serves the platform and the proxies, in milliseconds. */
+  busy: number;
 }
 
 export interface SyncWorld {
@@ -130,10 +132,12 @@ export async function startSyncWorld(): Promise<SyncWorld> {
     });
     const before = { configuration: proxy.calls.length, cluster: lab.proxy.calls.length };
     const started = performance.now();
+    const cpu = process.cpuUsage();
     const renewLease = settings.renewLease ?? (async () => undefined);
     const transact = () => Promise.reject(new Error('there is no quarantine'));
     const outcome = await clientSync.sync({ dryRun, allowPrune, renewLease, transact, signal: settings.signal });
     const milliseconds = performance.now() - started;
+    const { user, system } = process.cpuUsage(cpu);
     const writes = proxy.calls
       .slice(before.configuration)
       .filter((line) => !line.startsWith('GET'))
@@ -142,7 +146,7 @@ export async function startSyncWorld(): Promise<SyncWorld> {
       .slice(before.cluster)
       .filter(({ method }) => method !== 'GET')
       .map(({ method, url }) => `${method} ${url.replace(/.*\/namespaces\/[^/]+\//, '').replace(/\?.*/, '')}`);
-    return { ...outcome, log, writes, clusterWrites, milliseconds };
+    return { ...outcome, log, writes, clusterWrites, milliseconds, busy: (user + system) / 1_000 };
   }
 
   const configure = async (configuration: unknown, tenantId?: string) => {

@@ -10,7 +10,6 @@ import { proxiedBodies } from './explanations/proxied-bodies.ts';
 import { proxiedRequest } from './explanations/proxied-request.ts';
 import { service } from './explanations/service.ts';
 import { sessionCookies } from './explanations/session-cookies.ts';
-import { sessionRoutes } from './explanations/session-routes.ts';
 import { sessions } from './explanations/sessions.ts';
 import { signIn } from './explanations/sign-in.ts';
 import { targetRules } from './explanations/target-rules.ts';
@@ -26,7 +25,6 @@ export const explanations: readonly Explanation[] = [
   ...proxiedRequest,
   ...sessions,
   ...sessionCookies,
-  ...sessionRoutes,
   ...logout,
   ...signIn,
   ...clients,
