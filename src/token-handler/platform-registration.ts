@@ -17,7 +17,7 @@ const target = {
   ],
 };
 
-const fields = {
+export const clientFields = {
   id: { type: 'string', pattern: idPattern },
   name: text,
   description: text,
@@ -58,10 +58,10 @@ function misspelt(name: string): string {
  */
 const clientSchema = {
   type: 'object',
-  properties: fields,
+  properties: clientFields,
   // Short names are not checked for misspellings, because too many valid names differ from them by only one letter.
   patternProperties: Object.fromEntries(
-    Object.keys(fields)
+    Object.keys(clientFields)
       .filter((name) => name.length > 4)
       .map((name) => [misspelt(name), false]),
   ),

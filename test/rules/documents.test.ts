@@ -3,8 +3,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
 import { defaultRealms } from '../../dev/access/default-realms.ts';
+import { definitionSchema } from '../../src/forms/registration.ts';
 import { codeMail } from '../../src/platform-server/notifications/code-mail.ts';
 import { createUrns } from '../../src/service/urn.ts';
+import { clientFields } from '../../src/token-handler/platform-registration.ts';
 import { droppedNames } from '../../src/token-handler/targets/response-headers.ts';
 import { listFiles, sourceFolders } from './source-files.ts';
 
@@ -30,6 +32,22 @@ test('every link to a file of the repository works', () => {
 test('docs/target-headers.md names every response header that the proxy drops', () => {
   const text = readFileSync(join(root, 'docs/target-headers.md'), 'utf8').toLowerCase();
   expect(droppedNames.filter((name) => !text.includes(`\`${name.toLowerCase()}\``))).toEqual([]);
+});
+
+test('docs/form-definitions.md describes every member of a form definition', () => {
+  const text = readFileSync(join(root, 'docs/form-definitions.md'), 'utf8');
+  const { retention, ...others } = definitionSchema.properties;
+  const members = [...Object.keys(others), ...Object.keys(retention.properties).map((name) => `retention.${name}`)];
+  expect(members.filter((name) => !text.includes(`| \`${name}\` |`))).toEqual([]);
+});
+
+test('docs/operations.md describes every field of a client', () => {
+  const text = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+  const table = text.slice(
+    text.indexOf('| `id` | Must equal'),
+    text.indexOf('The configuration service refuses a field'),
+  );
+  expect(Object.keys(clientFields).filter((name) => !table.includes(`\`${name}\``))).toEqual([]);
 });
 
 test('every source file that a document names exists', () => {

@@ -92,7 +92,8 @@ export const requests = {
     roles: { admin: anyStatus },
   },
   'read-data': {
-    description: 'Reads the form data. Sets lastAccessed. An intake application needs the applicant’s code.',
+    description:
+      'Reads the form data. Sets lastAccessed. An intake application needs the applicant’s code. No code can be sent after the submission.',
     roles: { admin: anyStatus, applicant: unlocked, clerk: draft, assessor: received, intake: unlocked },
   },
   'update-data': {
