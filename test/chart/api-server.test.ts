@@ -29,12 +29,12 @@ afterAll(async () => {
 });
 
 /**
- * Removes the priority class of a Pod. An API server rejects a Pod if its priority class does not exist, but accepts a
- * Deployment with this priority class.
+ * Removes the priority class and the runtime class of a Pod. An API server rejects a Pod if one of them does not exist,
+ * but accepts a Deployment that names them.
  */
 function onlyItself(object: KubeObject): KubeObject {
   if (object.kind !== 'Pod') return object;
-  const { priorityClassName: _priority, ...spec } = object.spec as Record<string, unknown>;
+  const { priorityClassName: _priority, runtimeClassName: _runtime, ...spec } = object.spec as Record<string, unknown>;
   return { ...object, spec };
 }
 
