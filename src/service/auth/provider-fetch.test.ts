@@ -1,7 +1,7 @@
 // Tests how connections to identity providers look up hosts. Only the system's name resolution is scripted.
 import { createServer, type RequestListener } from 'node:http';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { listenOnLoopback } from '../../../test/support/loopback-server.ts';
 import { type Answer, createSystemLookups } from '../../../test/support/system-lookups.ts';
 import { HostLookups } from '../http/host-lookups.ts';
@@ -13,21 +13,48 @@ async function startProvider(respond: RequestListener = (_request, response) => 
   return listenOnLoopback(server);
 }
 
-it('an identity provider whose name servers do not respond does not delay the others', async () => {
+async function startAgent(answers: Record<string, Answer>, slots: { total: number; perTenant: number }) {
   const port = await startProvider();
-  const answers: Record<string, Answer> = { 'silent.example': 'silent', 'id.example': '127.0.0.1' };
-  const system = createSystemLookups(3, answers);
-  const agent = createProviderAgent(new HostLookups({ slots: { total: 2, perTenant: 2 }, lookup: system.lookup }));
+  const system = createSystemLookups(8, answers);
+  const agent = createProviderAgent(new HostLookups({ slots, lookup: system.lookup }));
   const ask = async (host: string) => {
     const { body } = await agent.request({ origin: `http://${host}:${port}`, path: '/', method: 'GET' });
     return body.text();
   };
+  return { system, agent, ask };
+}
+
+it('an identity provider whose name servers do not respond does not delay the others', async () => {
+  const answers: Record<string, Answer> = { 'silent.example': 'silent', 'id.example': '127.0.0.1' };
+  const { system, agent, ask } = await startAgent(answers, { total: 2, perTenant: 2 });
   const late = Array.from({ length: 20 }, () => ask('silent.example').catch(({ code }) => code));
   await expect.poll(() => system.running()).toBe(1);
   expect(await ask('id.example')).toBe('keys');
   expect(system.asked).toEqual(['silent.example', 'id.example']);
   system.endAll();
   expect(new Set(await Promise.all(late))).toEqual(new Set(['ENOTFOUND']));
+  await agent.close();
+});
+
+it('identity providers whose name servers do not respond again do not delay the others, however many they are', async () => {
+  const silent = ['a.example', 'b.example', 'c.example', 'd.example'];
+  const answers: Record<string, Answer> = { 'id.example': '127.0.0.1' };
+  for (const host of silent) answers[host] = 'silent';
+  const { system, agent, ask } = await startAgent(answers, { total: 3, perTenant: 2 });
+  const askAll = () => Promise.all(silent.map((host) => ask(host).catch(({ code }) => code)));
+  const end = async (asking: Promise<unknown[]>) => {
+    const timer = setInterval(() => system.endAll(), 10);
+    expect(new Set(await asking.finally(() => clearInterval(timer)))).toEqual(new Set(['ENOTFOUND']));
+  };
+  await end(askAll());
+  // Failures are remembered for 5 s.
+  const now = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 5_000);
+  onTestFinished(() => clock.mockRestore());
+  const again = askAll();
+  await expect.poll(() => system.running()).toBe(2);
+  expect(await ask('id.example')).toBe('keys');
+  await end(again);
   await agent.close();
 });
 

@@ -13,16 +13,19 @@ export const longestResponse = 1_048_576;
 
 /** The lookups of all agents of this process. */
 const sharedLookups = new HostLookups({
-  slots: { total: lookupShares.providers, perTenant: lookupShares.providers },
+  slots: { total: lookupShares.providers, perTenant: Math.max(1, lookupShares.providers - 1) },
 });
-/** Hosts of identity providers are no tenants. Each host is a member, which has one lookup at a time. */
-const allProviders = () => '';
+/**
+ * Hosts of identity providers are no tenants. They form two groups in place of tenants, each of which leaves a slot for
+ * the other, so that hosts whose lookups keep failing do not delay the others. Each host has one lookup at a time.
+ */
+const groupsIn = (lookups: HostLookups) => (host: string) => (lookups.hasFailed(host) ? 'failing' : 'working');
 
 /** Looks up the host of an identity provider, within the limits of all requests to identity providers. */
-export const lookupProvider = sharedLookups.lookupFor(allProviders);
+export const lookupProvider = sharedLookups.lookupFor(groupsIn(sharedLookups));
 
 export function createProviderAgent(lookups = sharedLookups): Dispatcher {
-  const connect = { timeout: 5_000, lookup: lookups.lookupFor(allProviders) };
+  const connect = { timeout: 5_000, lookup: lookups.lookupFor(groupsIn(lookups)) };
   // `pipelining: 0` makes the agent close each connection after its response.
   return new Agent({ pipelining: 0, connect, maxResponseSize: longestResponse }).compose(uncompressedResponses);
 }

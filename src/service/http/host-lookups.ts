@@ -75,6 +75,11 @@ export class HostLookups {
     };
   }
 
+  /** True if the latest lookup of the host has failed, or takes too long. */
+  hasFailed(host: string): boolean {
+    return this.#failures.has(host);
+  }
+
   #find(host: string, options: LookupAllOptions, tenant: string): Promise<Addresses> {
     const known = this.#known(host);
     if (known) return known;
@@ -104,14 +109,18 @@ export class HostLookups {
     const { promise, resolve, reject } = Promise.withResolvers<Addresses>();
     this.#running.set(host, promise);
     // A late lookup cannot be cancelled. It keeps its slot, and until it ends, lookups of its host fail immediately.
-    const timer = setTimeout(() => reject(lateError(host)), longestLookup).unref();
+    const timer = setTimeout(() => fail(lateError(host)), longestLookup).unref();
+    const fail = (error: Error) => {
+      this.#failures.set(host, { error, at: performance.now() });
+      reject(error);
+    };
     this.#lookup(host, options, (error, addresses) => {
       clearTimeout(timer);
       release();
       this.#running.delete(host);
-      if (!error) return resolve(addresses);
-      this.#failures.set(host, { error, at: performance.now() });
-      reject(error);
+      if (error) return fail(error);
+      this.#failures.delete(host);
+      resolve(addresses);
     });
     return promise;
   }
