@@ -118,6 +118,7 @@ const dropped = [
   ...['set-cookie', 'set-cookie2', 'clear-site-data', 'service-worker-allowed', 'x-request-id'],
   ...['x-accel-redirect', 'x-sendfile', 'x-lighttpd-send-file', 'x-reproxy-url', 'x-reproxy-file'],
   ...['strict-transport-security', 'alt-svc', 'nel', 'report-to', 'accept-ch', 'critical-ch', 'set-login'],
+  'use-as-dictionary',
   ...['secure-session-registration', 'secure-session-challenge', 'public-key-pins', 'expect-ct'],
   ...['x-content-type-options', 'access-control-allow-credentials'],
 ];
