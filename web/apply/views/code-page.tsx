@@ -50,9 +50,10 @@ export function CodePage({ frame, api, formId, keepsData, onOpened }: CodeProps)
     if (clicks > 1 && isSent) return;
     void guarded(async () => {
       setSaid(false);
+      const replaced = code;
       await api.sendCode(formId);
-      // The service accepts only the newest code.
-      setCode('');
+      // The service accepts only the newest code. The mail may arrive before the response.
+      setCode((typed) => (typed === replaced ? '' : typed));
       setSent((count) => count + 1);
       setSaid(true);
     });
